@@ -1,0 +1,213 @@
+"""What a run can report while it goes on: a closed union of small events, and the shape of their sink.
+
+The documented stream shapes are made from these in the view files. Events are plain objects for speed; treat
+them as read-only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessageChunk
+
+    from graphwright.types import ToolCall, ToolResult
+    from graphwright.usage import Usage
+
+__all__ = [
+    "Emit",
+    "GraphMutated",
+    "ModelFinished",
+    "ModelStarted",
+    "NodeFailed",
+    "NodeFinished",
+    "NodeStarted",
+    "Restarted",
+    "Retrying",
+    "RunEvent",
+    "RunFinished",
+    "RunStarted",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolFinished",
+    "ToolStarted",
+    "number",
+]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Event:
+    run_id: str = ""
+    """The run that reports."""
+    seq: int = 0
+    """Place in the run's report, from 1; set when the event is emitted."""
+    path: str = ""
+    """Where in the run: empty for the outer graph, else the names of the enclosing nodes joined by `/`."""
+    at: float = field(default_factory=time.time)
+    """Seconds since the epoch."""
+
+
+@dataclass(slots=True)
+class RunStarted(_Event):
+    """The run begins."""
+
+    graph: str
+
+
+@dataclass(slots=True)
+class NodeStarted(_Event):
+    """A node is about to run."""
+
+    node: str
+    node_type: str
+    visit: int
+    """How often the node has been entered in this run, this time included."""
+
+
+@dataclass(slots=True)
+class NodeFinished(_Event):
+    """A node has run without error."""
+
+    node: str
+    result: Any
+    """The `NodeResult`."""
+    messages: list[Any]
+    """The conversation, as it is now. The list is live: copy it to keep it."""
+
+
+@dataclass(slots=True)
+class NodeFailed(_Event):
+    """A node has failed; the run may still go on by an error route."""
+
+    node: str
+    error: str
+    result: Any
+
+
+@dataclass(slots=True)
+class ModelStarted(_Event):
+    """A model is asked."""
+
+    node: str
+    call_id: str
+
+
+@dataclass(slots=True)
+class TextDelta(_Event):
+    """A piece of text that the model just wrote."""
+
+    node: str
+    text: str
+    call_id: str
+    """All pieces of one model call share it."""
+    chunk: AIMessageChunk | None = None
+    """The provider's chunk, when it came as one."""
+
+
+@dataclass(slots=True)
+class ThinkingDelta(_Event):
+    """A piece of the model's reasoning; never part of the answer."""
+
+    node: str
+    text: str
+    call_id: str
+
+
+@dataclass(slots=True)
+class ModelFinished(_Event):
+    """A model call has ended well."""
+
+    node: str
+    call_id: str
+    message: Any
+    """The `AIMessage`, as it enters the conversation."""
+    usage: Usage | None = None
+
+
+@dataclass(slots=True)
+class Retrying(_Event):
+    """A model call failed in a way that can pass; it is made again after `wait_s` seconds."""
+
+    node: str
+    attempt: int
+    """The number of the attempt that failed, from 1."""
+    wait_s: float
+    reason: str
+
+
+@dataclass(slots=True)
+class Restarted(_Event):
+    """The text shown so far for this model call is void: drop it, the call starts again."""
+
+    node: str
+    call_id: str
+    dropped: str
+    """The text to drop."""
+
+
+@dataclass(slots=True)
+class ToolStarted(_Event):
+    """A tool call is about to run."""
+
+    node: str
+    call: ToolCall
+    index: int
+    """Place of the call in its turn, from 0."""
+
+
+@dataclass(slots=True)
+class ToolFinished(_Event):
+    """A tool call has its answer, good or bad."""
+
+    node: str
+    call: ToolCall
+    result: ToolResult
+    index: int
+
+
+@dataclass(slots=True)
+class GraphMutated(_Event):
+    """The graph of this run was changed, or a change was refused."""
+
+    node: str
+    mutation: Any
+    applied: bool
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class RunFinished(_Event):
+    """The run has ended with an answer."""
+
+    report: Any
+    """The `ExecutionReport`."""
+
+
+RunEvent = (
+    RunStarted
+    | NodeStarted
+    | NodeFinished
+    | NodeFailed
+    | ModelStarted
+    | TextDelta
+    | ThinkingDelta
+    | ModelFinished
+    | Retrying
+    | Restarted
+    | ToolStarted
+    | ToolFinished
+    | GraphMutated
+    | RunFinished
+)
+
+
+def number(event: RunEvent, seq: int) -> None:
+    """Give an event its place in the run's report; done by the sink that it reaches first."""
+    event.seq = seq
+
+
+Emit = Callable[[RunEvent], Awaitable[None]]
+"""The sink of a run. It is `None` where nobody listens, and then no event is built."""
