@@ -1,0 +1,70 @@
+"""The traversal of a graph: one loop, flat in the length of the run."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from graphwright.engine._run import GraphRun, Stop
+from graphwright.engine._step import visit
+from graphwright.engine._transition import exhausted_route
+from graphwright.engine.edges import END
+
+__all__ = ["traverse"]
+
+logger = logging.getLogger(__name__)
+
+
+async def traverse(run: GraphRun) -> None:
+    """Visit nodes until the run ends, and leave in `run.stop` why it ended when it did not end by itself.
+
+    Raises:
+        GraphExecutionError: a node failed and nothing took the failure, or a node led to one that does not exist.
+    """
+    state, graph, limits = run.state, run.state.graph, run.context.limits
+    current: str = graph.entry
+    redirects = 0
+    while current != END:
+        node = graph._nodes.get(current)
+        if node is None:
+            raise run.error(
+                f"the next node {current!r} does not exist", node_name=run.last.node_name if run.last else current
+            )
+        if state.iteration >= limits.max_iterations:
+            run.stop = Stop(
+                "limit", f"the run's limit of {limits.max_iterations} node executions", limits.max_iterations
+            )
+            return
+        allowed = _allowed(run, node)
+        if state.node_iterations.get(current, 0) >= allowed:
+            redirects += 1
+            onward = _onward(run, node, redirects)
+            if onward is None:
+                run.stop = Stop("limit", f"the limit of {allowed} executions of node {current!r}", allowed)
+                return
+            current = onward
+            continue
+        redirects = 0
+        current = await visit(run, node)
+
+
+def _allowed(run: GraphRun, node: Any) -> int:
+    own: int = getattr(node, "max_iterations", 10)
+    ceiling = run.context.limits.max_node_iterations
+    loops = run.state.graph._loops
+    if loops:
+        loop = loops.get(node.name)
+        if loop is not None and loop.max_iterations < own:
+            own = loop.max_iterations
+    return own if ceiling is None or own < ceiling else ceiling
+
+
+def _onward(run: GraphRun, node: Any, redirects: int) -> str | None:
+    graph = run.state.graph
+    if redirects > len(graph._nodes):
+        return None
+    loop = graph.loop_limit(node.name)
+    onward = loop.exit_to if loop is not None else exhausted_route(graph, node)
+    if onward is not None:
+        logger.info("node %r has used its executions; the run goes on at %r", node.name, onward)
+    return onward

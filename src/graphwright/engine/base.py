@@ -1,0 +1,282 @@
+"""What a node is: the protocol, the base class, the decorator, and what a node is handed when it runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
+
+from graphwright.engine.state import GraphState, NodeEvent, NodeFlag, NodeResult
+from graphwright.exceptions import ConfigurationError, GraphwrightError
+
+if TYPE_CHECKING:
+    from graphwright.engine.hooks import Hooks
+    from graphwright.models.base import ChatModel
+    from graphwright.run_events import Emit
+    from graphwright.run_scope import RunScope
+    from graphwright.tools import ToolSet
+
+__all__ = ["BaseNode", "NodeConfig", "NodeContext", "NodeProtocol", "RunLimits", "context_of", "node"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunLimits:
+    """The limits of a run."""
+
+    max_iterations: int = 50
+    """Most node executions of a run."""
+
+    max_node_iterations: int | None = 25
+    """Most executions of one node; `None` leaves it to the node's own limit."""
+
+    max_parallel_tools: int = 32
+    """Most tool calls of one turn that run at once."""
+
+    tool_timeout: float | None = None
+    """Seconds one tool call may take; `None` means only the run's own limit."""
+
+    max_mutations: int = 10
+    """Most graph changes of a run."""
+
+
+@dataclass(slots=True, eq=False)
+class NodeContext:
+    """What a node can use while it runs, found at `config["configurable"]["graphwright"]`."""
+
+    model: ChatModel | None
+    tools: ToolSet
+    """The tools of the engine, for nodes that take them."""
+    emit: Emit | None
+    """Report an event; `None` when nobody listens."""
+    hooks: Hooks
+    limits: RunLimits
+    run_id: str
+    path: str
+    """Names of the enclosing nodes, joined by `/`; empty in the outer graph."""
+    deadline: float | None
+    """`time.monotonic()` value at which the run is stopped."""
+    scope: RunScope
+    caller_config: dict[str, Any] | None
+    """The config that the caller of the run gave."""
+    tool_summary: str = "off"
+    """The `tool_summary` of nodes that set none."""
+    trace: Callable[[Any], None] | None = None
+    """Called with the result of every tool call."""
+    instructions: str = ""
+    """What every prompt node tells its model before its own instructions."""
+    prepared: MutableMapping[Any, Any] = field(default_factory=dict)
+    """What nodes worked out once for this engine, by node."""
+    scratch: dict[Any, Any] = field(default_factory=dict)
+    """What nodes keep for this run, by node."""
+
+
+class _Configurable(TypedDict, total=False):
+    graphwright: NodeContext
+
+
+class NodeConfig(TypedDict, total=False):
+    """The `config` of `execute`: the caller's dict, and under `configurable` the engine's `NodeContext`."""
+
+    configurable: _Configurable
+    callbacks: Any
+    tags: list[str]
+    metadata: dict[str, Any]
+
+
+def context_of(config: Mapping[str, Any]) -> NodeContext:
+    """Return the `NodeContext` of a node's config.
+
+    Raises:
+        ConfigurationError: the config did not come from an engine.
+    """
+    found = config.get("configurable", {}).get("graphwright") if config else None
+    if not isinstance(found, NodeContext):
+        raise ConfigurationError("this config has no NodeContext; a node is run by a PromptGraphEngine")
+    return found
+
+
+@runtime_checkable
+class NodeProtocol(Protocol):
+    """The least that a graph node has to offer."""
+
+    name: str
+
+    async def execute(self, state: GraphState, config: Any) -> NodeResult:
+        """Run once and say what happened."""
+        ...
+
+    def stream(self, state: GraphState, config: Any) -> AsyncIterator[NodeEvent]:
+        """Run once and yield events; the last is `on_node_end` with the result under `data["result"]`."""
+        ...
+
+
+class BaseNode:
+    """Base class of graph nodes: subclass it and override `execute`.
+
+    A node is configuration, shared by all runs of its graph: keep what belongs to a run in the state.
+    """
+
+    node_type: str = ""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        instructions: str = "",
+        description: str = "",
+        transitions: Mapping[str, str] | None = None,
+        default_next: str | None = None,
+        max_iterations: int = 10,
+        metadata: Mapping[str, Any] | None = None,
+        is_entry: bool = False,
+        is_terminal: bool = False,
+        flags: Iterable[NodeFlag | str] | None = None,
+    ) -> None:
+        if not isinstance(name, str) or not name or name.startswith("__end__"):
+            raise ConfigurationError(f"a node's name is a non-empty string other than '__end__', not {name!r}")
+        if max_iterations < 1:
+            raise ConfigurationError(f"max_iterations of node {name!r} is {max_iterations!r}; it must be at least 1")
+        self.name = name
+        self.instructions = instructions
+        self.description = description or instructions[:80]
+        self.transitions: dict[str, str] = dict(transitions or {})
+        self.default_next = default_next
+        self.max_iterations = max_iterations
+        self.metadata: dict[str, Any] = dict(metadata or {})
+        self.flags: frozenset[NodeFlag] = _as_flags(name, flags, is_entry=is_entry, is_terminal=is_terminal)
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether this node starts the graph."""
+        return NodeFlag.ENTRY in self.flags
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether this node can end the graph."""
+        return NodeFlag.TERMINAL in self.flags
+
+    def has_flag(self, flag: NodeFlag | str) -> bool:
+        """Whether the node carries `flag`."""
+        return NodeFlag(flag) in self.flags
+
+    def targets(self) -> dict[str, str]:
+        """Return the nodes that this node's own configuration leads to: what leads there -> the name."""
+        found = {f"transition {key!r}": target for key, target in self.transitions.items()}
+        if self.default_next is not None:
+            found["default_next"] = self.default_next
+        return found
+
+    async def execute(self, state: GraphState, config: Any) -> NodeResult:
+        """Run the node once. Subclasses override this (or `stream`, which is then read to its end)."""
+        if type(self).stream is BaseNode.stream:
+            raise NotImplementedError(f"{type(self).__name__} overrides neither execute() nor stream()")
+        result: NodeResult | None = None
+        async for event in self.stream(state, config):
+            if event.event == "on_node_end":
+                result = event.data.get("result")
+        if result is None:
+            raise GraphwrightError(
+                f"stream() of node {self.name!r} ended without an on_node_end event that holds a result"
+            )
+        return result
+
+    async def stream(self, state: GraphState, config: Any) -> AsyncIterator[NodeEvent]:
+        """Run the node once, yielding its events; the last is `on_node_end` with `data["result"]`."""
+        from graphwright.engine._node_stream import stream_node
+
+        async for event in stream_node(self, state, config):
+            yield event
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def _as_flags(
+    name: str, flags: Iterable[NodeFlag | str] | None, *, is_entry: bool, is_terminal: bool
+) -> frozenset[NodeFlag]:
+    found = set()
+    for flag in flags or ():
+        try:
+            found.add(NodeFlag(flag))
+        except ValueError:
+            known = ", ".join(sorted(member.value for member in NodeFlag))
+            raise ConfigurationError(f"node {name!r}: {flag!r} is no node flag; choose from {known}") from None
+    if is_entry:
+        found.add(NodeFlag.ENTRY)
+    if is_terminal:
+        found.add(NodeFlag.TERMINAL)
+    return frozenset(found)
+
+
+class _FunctionNode(BaseNode):
+    """A node made of one async function."""
+
+    def __init__(self, name: str, function: Callable[..., Any], **options: Any) -> None:
+        if not options.get("description") and not options.get("instructions"):
+            options["description"] = (inspect.getdoc(function) or "").split("\n", 1)[0]
+        super().__init__(name, **options)
+        self.function = function
+        self._arity = _positional_count(function)
+
+    async def execute(self, state: GraphState, config: Any) -> NodeResult:
+        """Call the function with as much of `(state, config)` as it takes."""
+        value = await self.function(*(state, config)[: self._arity])
+        if isinstance(value, NodeResult):
+            return value
+        return NodeResult(self.name, output=value, raw_output=value if isinstance(value, str) else "")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+
+def _positional_count(function: Callable[..., Any]) -> int:
+    count = 0
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return 2
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            count += 1
+    return min(count, 2)
+
+
+def node(
+    name: str,
+    *,
+    instructions: str = "",
+    description: str = "",
+    transitions: Mapping[str, str] | None = None,
+    default_next: str | None = None,
+    max_iterations: int = 10,
+    metadata: Mapping[str, Any] | None = None,
+    flags: Iterable[NodeFlag | str] | None = None,
+    is_entry: bool = False,
+    is_terminal: bool = False,
+) -> Callable[[Callable[..., Any]], BaseNode]:
+    """Turn an async function into a graph node.
+
+    The function takes `(state, config)`, `(state)` or nothing. What it returns becomes the node's output,
+    unless it is a `NodeResult`.
+
+    Raises:
+        TypeError: the function is not declared with `async def`.
+    """
+
+    def make(function: Callable[..., Any]) -> BaseNode:
+        if not inspect.iscoroutinefunction(function):
+            raise TypeError(f"@node({name!r}) needs an 'async def' function, not {function!r}")
+        return _FunctionNode(
+            name,
+            function,
+            instructions=instructions,
+            description=description,
+            transitions=transitions,
+            default_next=default_next,
+            max_iterations=max_iterations,
+            metadata=metadata,
+            flags=flags,
+            is_entry=is_entry,
+            is_terminal=is_terminal,
+        )
+
+    return make

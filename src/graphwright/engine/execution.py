@@ -1,0 +1,336 @@
+"""Run a graph: the engine, and the errors that a run can end with."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from graphwright._internal.aio import Stream
+from graphwright._internal.ids import new_run_id
+from graphwright.engine import _topology
+from graphwright.engine._events_view import v2_event
+from graphwright.engine._finish import finish
+from graphwright.engine._loop import traverse
+from graphwright.engine._run import GraphRun
+from graphwright.engine.base import NodeContext, RunLimits
+from graphwright.engine.graph import PromptGraph
+from graphwright.engine.hooks import Hooks
+from graphwright.engine.result import RunResult
+from graphwright.engine.state import ExecutionReport, GraphState
+from graphwright.exceptions import (
+    CodeActionBudgetError,
+    ConfigurationError,
+    FeatureOffError,
+    GraphBudgetExceededError,
+    GraphExecutionError,
+    GraphInvalidError,
+    GraphIterationLimitError,
+    GraphStoppedError,
+)
+from graphwright.messages import as_messages, repair_pairs
+from graphwright.models import as_model
+from graphwright.run_events import NodeFinished, RunFinished, RunStarted, TextDelta, ThinkingDelta, number
+from graphwright.run_scope import RunScope, run_scope
+from graphwright.tools import as_tools
+
+if TYPE_CHECKING:
+    from graphwright.run_events import Emit, RunEvent
+
+__all__ = [
+    "CodeActionBudgetError",
+    "GraphBudgetExceededError",
+    "GraphExecutionError",
+    "GraphIterationLimitError",
+    "GraphStoppedError",
+    "PromptGraphEngine",
+    "RunResult",
+    "ValuesView",
+    "runs_ahead",
+]
+
+logger = logging.getLogger(__name__)
+
+_last_run: ContextVar[tuple[weakref.ref[PromptGraphEngine], ExecutionReport] | None] = ContextVar(
+    "graphwright_last_run", default=None
+)
+_SUMMARIES = ("off", "names", "full")
+
+
+def runs_ahead(event: RunEvent) -> bool:
+    """Return whether a reader may get an event a little later than it was emitted."""
+    return isinstance(event, (TextDelta, ThinkingDelta))
+
+
+class PromptGraphEngine:
+    """Runs a graph. Each run works on its own copy, so one engine serves any number of runs at once."""
+
+    def __init__(
+        self,
+        graph: PromptGraph,
+        model: Any = None,
+        *,
+        max_iterations: int = 50,
+        max_node_iterations: int | None = 25,
+        hooks: Iterable[Any] | None = None,
+        allow_self_modification: bool = True,
+        max_mutations_per_run: int = 10,
+        tools: Iterable[Any] | None = None,
+        compaction: Any = None,
+        tool_summary: str | None = None,
+        max_parallel_tools: int = 32,
+        tool_timeout: float | None = None,
+        trace: Any = None,
+        instructions: str = "",
+    ) -> None:
+        """Prepare to run `graph` with `model` (anything that `graphwright.models.as_model` takes).
+
+        `instructions` come before the own instructions of every prompt node; `trace` is called with every tool result.
+
+        Raises:
+            ConfigurationError: an argument does not fit; the message names it.
+        """
+        if not isinstance(graph, PromptGraph):
+            raise ConfigurationError(f"graph is {graph!r}; give a PromptGraph")
+        if tool_summary not in (None, *_SUMMARIES):
+            raise ConfigurationError(f"tool_summary {tool_summary!r} is unknown; use one of {', '.join(_SUMMARIES)}")
+        if compaction not in (None, False):
+            raise FeatureOffError(
+                "compaction= needs context compaction, which this release does not have; leave it out"
+            )
+        _check_at_least(1, max_iterations=max_iterations, max_parallel_tools=max_parallel_tools)
+        if max_node_iterations is not None:
+            _check_at_least(1, max_node_iterations=max_node_iterations)
+        if tool_timeout is not None and tool_timeout <= 0:
+            raise ConfigurationError(f"tool_timeout is {tool_timeout!r}; give seconds above 0, or None for no limit")
+        self.graph = graph
+        self.model = None if model is None else as_model(model)
+        self.tools = as_tools(tools or ())
+        self.hooks = hooks if isinstance(hooks, Hooks) else Hooks(hooks or ())
+        self.max_iterations = max_iterations
+        self.allow_self_modification = allow_self_modification
+        self._limits = RunLimits(
+            max_iterations=max_iterations,
+            max_node_iterations=max_node_iterations,
+            max_parallel_tools=max_parallel_tools,
+            tool_timeout=tool_timeout,
+            max_mutations=max_mutations_per_run,
+        )
+        self._tool_summary = tool_summary or "off"
+        self._trace = trace
+        self._instructions = instructions
+        self._prepared: MutableMapping[Any, Any] = weakref.WeakKeyDictionary()
+        self._checked: object | None = None
+        self._latest: ExecutionReport | None = None
+
+    @property
+    def last_report(self) -> ExecutionReport | None:
+        """The report of the last run: of the one that this task awaited, else of the one that ended last."""
+        seen = _last_run.get()
+        if seen is not None and seen[0]() is self:
+            return seen[1]
+        return self._latest
+
+    async def ainvoke(self, input: Any, config: Mapping[str, Any] | None = None, **kwargs: Any) -> RunResult:
+        """Run the graph to its end and return `{"messages": [...], "context": {...}}`.
+
+        Keyword `context` is a dict that the nodes find in `GraphState.context`.
+
+        Raises:
+            GraphExecutionError: the run has no answer.
+            GraphInvalidError: the graph cannot run.
+            ConfigurationError: the input is no conversation.
+        """
+        return await self.run(input, config, **_context_only(kwargs))
+
+    def invoke(self, input: Any, config: Mapping[str, Any] | None = None, **kwargs: Any) -> RunResult:
+        """Do what `ainvoke` does and wait for it, also inside a running event loop, which waits too."""
+        from graphwright._internal.sync import run_sync
+
+        return run_sync(self.ainvoke(input, config, **kwargs))
+
+    def astream(self, input: Any, config: Mapping[str, Any] | None = None, **kwargs: Any) -> Stream[dict[str, Any]]:
+        """Run the graph and yield `{"messages": [...]}` after every node that went well.
+
+        The last chunk equals what `ainvoke` returns. A run without an answer raises after its chunks.
+        """
+        given = _context_only(kwargs)
+        return self.stream(lambda emit: self.run(input, config, emit=emit, **given), ValuesView())
+
+    def astream_events(
+        self, input: Any, *, config: Mapping[str, Any] | None = None, version: str = "v2", **kwargs: Any
+    ) -> Stream[dict[str, Any]]:
+        """Run the graph and yield LangChain's v2 event dicts, with `on_node_start`, `_end` and `_error` added."""
+        if version != "v2":
+            raise ConfigurationError(f"version {version!r} is not supported; use 'v2'")
+        given = _context_only(kwargs)
+        return self.stream(lambda emit: self.run(input, config, emit=emit, **given), v2_event)
+
+    def stream(self, start: Any, view: Any, **options: Any) -> Stream[Any]:
+        """Drive a run behind a channel and show its events as `view` gives them."""
+        options.setdefault("finish", getattr(view, "finish", None))
+        return _ReportingStream(self, start, view, may_run_ahead=runs_ahead, stamp=number, **options)
+
+    async def run(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        emit: Emit | None = None,
+        run_id: str | None = None,
+        deadline: float | None = None,
+        instructions: str | None = None,
+        on_state: Callable[[GraphState], None] | None = None,
+    ) -> RunResult:
+        """Run the graph once and report to `emit`: the one way in which every other method runs it."""
+        self._check_graph()
+        messages, given = _read_input(input)
+        run = self._begin(messages, {**given, **(context or {})}, config, emit, run_id, deadline, instructions)
+        if on_state is not None:
+            on_state(run.state)
+        run_context = run.context
+        token = run_scope.set(run_context.scope)
+        try:
+            if emit is not None:
+                await emit(RunStarted(self.graph.name, run_id=run_context.run_id))
+            await traverse(run)
+            result = finish(run)
+            self._remember(result.report)
+            if emit is not None:
+                await emit(RunFinished(result.report, run_id=run_context.run_id))
+            return result
+        except GraphExecutionError as error:
+            self._blame(run, error)
+            raise
+        except BaseException as error:
+            self._remember(run.report(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__))
+            raise
+        finally:
+            run_scope.reset(token)
+
+    def _begin(
+        self,
+        messages: list[Any],
+        context: dict[str, Any],
+        config: Mapping[str, Any] | None,
+        emit: Emit | None,
+        run_id: str | None,
+        deadline: float | None,
+        instructions: str | None,
+    ) -> GraphRun:
+        run_id = run_id or new_run_id()
+        scope = RunScope(run_id, "", emit, deadline)
+        caller_config = dict(config) if config else None
+        node_context = NodeContext(
+            self.model,
+            self.tools,
+            emit,
+            self.hooks,
+            self._limits,
+            run_id,
+            "",
+            deadline,
+            scope,
+            caller_config,
+            self._tool_summary,
+            self._trace,
+            self._instructions if instructions is None else instructions,
+            self._prepared if instructions is None else {},
+            {},
+        )
+        configurable: dict[str, Any] = {"graphwright": node_context}
+        if caller_config is not None:
+            configurable = {**caller_config.get("configurable", {}), "graphwright": node_context}
+        return GraphRun(
+            GraphState.of_run(messages, context, self.graph.copy()),
+            node_context,
+            {**(caller_config or {}), "configurable": configurable},
+            self.hooks,
+            messages[-1],
+            self.allow_self_modification,
+        )
+
+    def _check_graph(self) -> None:
+        version = self.graph._version
+        if self._checked is version:
+            return
+        problems = _topology.errors(self.graph)
+        if problems:
+            raise GraphInvalidError(self.graph.name, problems)
+        for finding in _topology.findings(self.graph):
+            logger.warning("graph %r: %s", self.graph.name, finding)
+        self._checked = version
+
+    def _remember(self, report: ExecutionReport) -> None:
+        self._latest = report
+        _last_run.set((weakref.ref(self), report))
+
+    def _blame(self, run: GraphRun, error: GraphExecutionError) -> None:
+        error.report = run.report(error.error)
+        error.messages = run.state.messages
+        self._remember(error.report)
+
+
+class _ReportingStream(Stream[Any]):
+    """A stream whose reader finds the run's report at `engine.last_report` afterwards."""
+
+    def __init__(self, engine: PromptGraphEngine, start: Any, view: Any, **options: Any) -> None:
+        super().__init__(start, view, **options)
+        self._engine = engine
+
+    def _end(self, task: Any) -> None:
+        super()._end(task)
+        result = None if task.cancelled() or task.exception() is not None else task.result()
+        report = getattr(result, "report", None) or getattr(self._error, "report", None)
+        if report is not None:
+            self._engine._remember(report)
+
+
+class ValuesView:
+    """Shows the conversation after every node of the outer graph that went well, and at the end of the run."""
+
+    def __init__(self) -> None:
+        self._shown = -1
+
+    def __call__(self, event: RunEvent) -> Iterable[dict[str, Any]]:
+        """Return the chunk of one event, if it has one."""
+        if isinstance(event, NodeFinished) and not event.path:
+            self._shown = len(event.messages)
+            return [{"messages": list(event.messages)}]
+        return ()
+
+    def finish(self, result: RunResult) -> Iterable[dict[str, Any]]:
+        """Return a last chunk where the end of the run added the reply."""
+        return [] if len(result["messages"]) == self._shown else [{"messages": list(result["messages"])}]
+
+
+def _context_only(kwargs: dict[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(kwargs) - {"context"})
+    if unknown:
+        raise ConfigurationError(f"unknown keyword {', '.join(map(repr, unknown))}; the only one is 'context'")
+    return kwargs
+
+
+def _read_input(input: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return the conversation of an input, fit for a provider, and the context that came with it."""
+    context: dict[str, Any] = {}
+    if isinstance(input, Mapping) and "messages" in input:
+        unknown = sorted(str(key) for key in input if key not in ("messages", "context"))
+        if unknown:
+            raise ConfigurationError(f"unknown input key {', '.join(map(repr, unknown))}; use 'messages' and 'context'")
+        context = dict(input.get("context") or {})
+    messages = as_messages(input)
+    if len(messages) > 1 or messages[0].type != "human":
+        messages = repair_pairs(messages, keep_owed=True)
+    if not any(message.type == "human" for message in messages):
+        raise ConfigurationError("the input has no user message; add one with the question")
+    return messages, context
+
+
+def _check_at_least(least: int, **values: int) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ConfigurationError(f"{name} is {value!r}; give a whole number of at least {least}")

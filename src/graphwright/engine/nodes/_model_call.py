@@ -1,0 +1,82 @@
+"""Ask a node's model: what it is shown, and under which settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphwright.engine.base import NodeContext
+from graphwright.engine.nodes._binding import NodeRun
+from graphwright.engine.state import GraphState
+from graphwright.messages import SystemMessage, problem_in, repair_pairs, text_of
+from graphwright.models import call_model
+from graphwright.models.base import ModelReply, ModelRequest
+
+if TYPE_CHECKING:
+    from graphwright.engine.nodes.prompt import PromptNode
+
+__all__ = ["ask", "provider_view"]
+
+
+async def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeContext) -> ModelReply:
+    """Return the model's reply to the conversation `view`.
+
+    Raises:
+        ModelError: the model could not be asked, also after retries.
+    """
+    binding = run.binding
+    choice = node.tool_choice
+    if choice not in ("auto", "none") and run.tools_used:
+        choice = "auto"
+    request = ModelRequest(
+        messages=view,
+        tools=binding.specs,
+        tool_choice=choice,
+        output_schema=node.output_schema if binding.schema_is_native else None,
+        temperature=node.temperature,
+        max_tokens=node.max_tokens,
+        config=context.caller_config,
+    )
+    # A text that guards may refuse is not shown before they have seen it.
+    emit = None if node.guards else context.emit
+    reply = await call_model(
+        binding.model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit
+    )
+    if reply.usage is not None:
+        context.scope.usage.add(reply.usage)
+    return reply
+
+
+def provider_view(system: SystemMessage | None, state: GraphState) -> list[Any]:
+    """Return what the model is shown: one system message, then the conversation as a strict provider accepts it."""
+    messages = state.messages
+    checked: int = state.__dict__.get("_checked", 0)
+    if checked != len(messages):
+        _check_new(state, checked)
+        messages = state.messages
+    if system is None:
+        return list(messages)
+    if messages[0].type != "system":
+        return [system, *messages]
+    return _with_callers_system_text(system, messages)
+
+
+def mark_checked(state: GraphState) -> None:
+    """Note that everything in the conversation is well formed, so that it is not looked at again."""
+    state.__dict__["_checked"] = len(state.messages)
+
+
+def _check_new(state: GraphState, checked: int) -> None:
+    """Look at what was added since the last look, by whatever node, and repair it where needed."""
+    messages = state.messages
+    start = checked if 0 < checked < len(messages) and messages[checked].type != "tool" else 0
+    if problem_in(messages, start=start) is not None:
+        state.messages = repair_pairs(messages)
+    mark_checked(state)
+
+
+def _with_callers_system_text(system: SystemMessage, messages: list[Any]) -> list[Any]:
+    """Join the system messages that open the caller's conversation to the node's own, in one place."""
+    count = next((index for index, message in enumerate(messages) if message.type != "system"), len(messages))
+    texts = [text_of(system), *(text_of(message) for message in messages[:count])]
+    joined = SystemMessage(content="\n\n".join(text for text in texts if text))
+    return [joined, *messages[count:]]

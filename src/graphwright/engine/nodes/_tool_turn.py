@@ -1,0 +1,85 @@
+"""Answer the tool calls of one turn for a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from graphwright.engine.base import NodeContext
+from graphwright.engine.nodes._binding import NodeRun
+from graphwright.engine.state import GraphState
+from graphwright.messages import ToolMessage
+from graphwright.models import calls_of
+from graphwright.tools import answer_calls
+from graphwright.tools.base import ToolHooks, ToolRun
+from graphwright.types import ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from graphwright.engine.nodes.prompt import PromptNode
+
+__all__ = ["cancelled_results", "owed_calls", "run_calls", "tool_run_of"]
+
+_CANCELLED = "The run was stopped before this call had a result."
+
+
+async def run_calls(
+    node: PromptNode,
+    calls: Sequence[ToolCall],
+    run: NodeRun,
+    state: GraphState,
+    context: NodeContext,
+    finished: list[ToolResult],
+) -> list[ToolResult]:
+    """Return one result a call, in the order asked; `finished` fills as they end."""
+    if run.tool_run is None:
+        run.tool_run = tool_run_of(node.name, state, context)
+    return await answer_calls(calls, run.binding.callable_tools, run.tool_run, finished=finished)
+
+
+def tool_run_of(node_name: str, state: GraphState, context: NodeContext, **options: Any) -> ToolRun:
+    """Return the settings under which a node's calls are answered in this run."""
+    hooks = context.hooks
+    around = None
+    if hooks.pre_tool or hooks.post_tool:
+
+        async def before(name: str, args: dict[str, Any]) -> dict[str, Any]:
+            return await hooks.before_tool(name, args, state)
+
+        async def after(name: str, content: Any, args: dict[str, Any]) -> Any:
+            return await hooks.after_tool(name, content, args, state)
+
+        around = ToolHooks(before if hooks.pre_tool else None, after if hooks.post_tool else None)
+    return ToolRun(
+        parallel=context.limits.max_parallel_tools,
+        timeout=context.limits.tool_timeout,
+        node=node_name,
+        path=context.path,
+        run_id=context.run_id,
+        emit=context.emit,
+        hooks=around,
+        config=context.caller_config,
+        trace=context.trace,
+        **options,
+    )
+
+
+def owed_calls(messages: Sequence[Any]) -> list[ToolCall]:
+    """Return the calls at the end of a conversation that have no result yet."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if message.type == "tool":
+            answered.add(message.tool_call_id)
+        elif message.type == "ai" and message.tool_calls:
+            return [call for call in calls_of(message) if call.id not in answered]
+        else:
+            break
+    return []
+
+
+def cancelled_results(calls: Sequence[ToolCall], finished: Sequence[ToolResult]) -> list[ToolMessage]:
+    """Return a result message for every call of a turn that was stopped: the real one where there is one."""
+    known = {result.call.id: result.message for result in finished}
+    return [
+        known.get(call.id) or ToolMessage(content=_CANCELLED, tool_call_id=call.id, name=call.name, status="error")
+        for call in calls
+    ]

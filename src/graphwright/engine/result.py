@@ -1,0 +1,67 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphwright.engine.state import ExecutionReport
+from graphwright.messages import text_of
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from graphwright.engine._run import GraphRun
+    from graphwright.usage import Usage
+
+__all__ = ["RunResult"]
+
+
+class RunResult(dict[str, Any]):
+    """The end of a run: equal to `{"messages": [...]}`, with everything else as attributes.
+
+    `result["context"]` works too; it is no item, so that the result stays equal to the last chunk of a stream.
+    """
+
+    __slots__ = ("context", "output", "report", "run_id", "usage")
+
+    run_id: str
+    context: dict[str, Any]
+    """The values that the nodes left in the state."""
+    report: ExecutionReport
+    """The figures of this run."""
+    usage: Usage
+    """Tokens of every model call of this run."""
+    output: Any
+    """The output of the last node; with an output schema, an instance of it."""
+
+    @classmethod
+    def of(cls, run: GraphRun, *, error: str | None) -> RunResult:
+        """Return the result of a run that has ended well."""
+        result = cls(messages=run.state.messages)
+        result.run_id = run.context.run_id
+        result.context = run.state.context
+        result.report = run.report(error)
+        result.usage = run.context.scope.usage
+        result.output = run.last.output if run.last is not None else None
+        return result
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        """The whole conversation."""
+        messages: list[BaseMessage] = self["messages"]
+        return messages
+
+    @property
+    def text(self) -> str:
+        """The text of the answer; empty when the run ended on something else than a reply."""
+        last = self["messages"][-1]
+        return text_of(last) if last.type == "ai" else ""
+
+    def __missing__(self, key: str) -> Any:
+        if key == "context":
+            return self.context
+        raise KeyError(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return an item, or the context for `"context"`."""
+        return self.context if key == "context" else super().get(key, default)

@@ -1,0 +1,1 @@
+"""The layers that stand around a run, one a file."""

@@ -1,0 +1,39 @@
+"""The layers around a run, in one fixed order.
+
+A layer awaits `call_next(request)` or answers itself. A layer that is off is not in the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from graphwright.runtime.layers.caller import caller_layer
+from graphwright.runtime.layers.deadline import deadline_layer
+from graphwright.runtime.request import RunRequest
+
+__all__ = ["Handler", "Layer", "build_stack"]
+
+Handler = Callable[[RunRequest], Awaitable[Any]]
+Layer = Callable[[RunRequest, Handler], Awaitable[Any]]
+
+
+def build_stack(core: Handler, *, max_seconds: float = 0) -> Handler:
+    """Return `core` with the layers that the options ask for around it, outermost first."""
+    layers: list[Layer] = [
+        caller_layer,  # outermost: every other layer may ask who the caller is
+    ]
+    if max_seconds:
+        layers.append(deadline_layer(max_seconds))
+    return _compose(layers, core)
+
+
+def _compose(layers: Sequence[Layer], core: Handler) -> Handler:
+    handler = core
+    for layer in reversed(layers):
+        handler = _around(layer, handler)
+    return handler
+
+
+def _around(layer: Layer, call_next: Handler) -> Handler:
+    return lambda request: layer(request, call_next)
