@@ -1,0 +1,279 @@
+"""The agent: every way of running its graph, as views of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from graphwright._internal.aio import Stream
+from graphwright._internal.sync import run_sync
+from graphwright.agent._stream_views import ToolsView
+from graphwright.agent.stream_events import StreamEvent
+from graphwright.caller import CallerContext
+from graphwright.engine.execution import PromptGraphEngine, RunResult, ValuesView
+from graphwright.engine.graph import PromptGraph
+from graphwright.engine.answer_schema import AnswerSchema
+from graphwright.engine.state import ExecutionReport
+from graphwright.exceptions import ConfigurationError, EmptyReplyError, FeatureOffError, GraphExecutionError
+from graphwright.messages import HumanMessage
+from graphwright.runtime import Run, RunRequest, build_stack
+
+__all__ = ["Agent"]
+
+
+class Agent:
+    """An agent, as `build_agent` makes it. It serves any number of runs at once and keeps nothing of them."""
+
+    collector: Any = None
+    """The recorded events; `None` while nothing is recorded."""
+
+    provider: Any = None
+    """The memory provider; `None` without memory."""
+
+    identity: Any = None
+    """Who the agent is; `None` without an identity."""
+
+    adaptive_strategy: Any = None
+
+    def __init__(self, engine: PromptGraphEngine, *, max_seconds: float = 0, output_schema: Any = None) -> None:
+        """Wrap an engine. Use `build_agent`, which checks what it is given."""
+        self._engine = engine
+        self._answer = AnswerSchema(output_schema) if output_schema is not None else None
+        self._handler = build_stack(self._core, max_seconds=max_seconds)
+        self._closed = False
+
+    @property
+    def graph(self) -> PromptGraph:
+        """The graph that every run is a copy of."""
+        return self._engine.graph
+
+    @property
+    def model_name(self) -> str:
+        """Name of the model."""
+        return self._engine.model.name if self._engine.model is not None else ""
+
+    @property
+    def tools(self) -> list[Any]:
+        """The tools that the agent was given."""
+        return list(self._engine.tools)
+
+    @property
+    def tool_names(self) -> list[str]:
+        """Names of the tools that the agent was given."""
+        return list(self._engine.tools.names)
+
+    @property
+    def max_iterations(self) -> int:
+        """The most node executions of a run."""
+        return self._engine.max_iterations
+
+    @property
+    def last_report(self) -> ExecutionReport | None:
+        """The report of the run that this task awaited last, else of the one that ended last."""
+        return self._engine.last_report
+
+    async def ainvoke(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        caller: CallerContext | None = None,
+        session_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> RunResult:
+        """Run the agent and return `{"messages": [...]}`, with `text`, `output`, `report` and `usage` as attributes.
+
+        `input` is `{"messages": [...]}`, a string, a message or a list of them. `caller` is who asks: without one, the
+        caller of the run around this one is kept.
+
+        Raises:
+            GraphExecutionError: the run has no answer; the provider's exception is the `__cause__`.
+            RunTimeoutError: the run took longer than `max_invocation_time`.
+            ConfigurationError: the input is no conversation.
+        """
+        self._check(kwargs)
+        result: RunResult = await self._handler(RunRequest(input, config, caller, session_id, context))
+        return result
+
+    def invoke(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        caller: CallerContext | None = None,
+        session_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> RunResult:
+        """Do what `ainvoke` does and wait for it, also inside a running event loop (which waits too)."""
+        return run_sync(self.ainvoke(input, config, caller=caller, session_id=session_id, context=context, **kwargs))
+
+    def astream(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        caller: CallerContext | None = None,
+        session_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Stream[dict[str, Any]]:
+        """Run the agent and yield `{"messages": [...]}` after each step; the last equals what `ainvoke` returns.
+
+        Leaving the iteration ends the run.
+        """
+        self._check(kwargs)
+        return self._stream(RunRequest(input, config, caller, session_id, context), ValuesView())
+
+    def astream_with_tools(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        caller: CallerContext | None = None,
+        session_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        include_arguments: bool = True,
+        tool_display_names: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> Stream[StreamEvent]:
+        """Run the agent and yield tool calls, pieces of text and the end, as `graphwright.streaming` events.
+
+        Leaving the iteration ends the run. A run without an answer yields an `ErrorEvent` and then raises.
+        """
+        self._check(kwargs)
+        view = ToolsView(include_arguments=include_arguments, display_names=tool_display_names)
+        return self._stream(RunRequest(input, config, caller, session_id, context), view, fail=view.fail)
+
+    def start(
+        self,
+        input: Any,
+        config: Mapping[str, Any] | None = None,
+        *,
+        caller: CallerContext | None = None,
+        session_id: str | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Start a run in a task of its own and return its handle: `events()`, `result()` and `abort()`."""
+        self._check({})
+        return Run(self._handler, RunRequest(input, config, caller, session_id, context))
+
+    async def chat(
+        self,
+        message: str,
+        *,
+        session_id: str,
+        user_id: str | None = None,
+        caller: CallerContext | None = None,
+        metadata: dict[str, Any] | None = None,
+        system_prompt: str | None = None,
+    ) -> str:
+        """Send one message of a conversation and return the text of the answer.
+
+        Without a conversation store there is no history. A model that says nothing gives an empty text.
+        `system_prompt` takes the place of the agent's instructions for this call.
+        """
+        self._check({})
+        if not isinstance(message, str):
+            raise ConfigurationError(f"message is {message!r}; chat takes a text, ainvoke takes everything else")
+        question = HumanMessage(content=message)
+        if metadata:
+            # Kept where no provider's adapter looks: it is for stores and observers.
+            question.response_metadata = {"metadata": metadata}
+        request = RunRequest([question], None, _caller_of(user_id, caller), session_id, system_prompt=system_prompt)
+        try:
+            result = await self._handler(request)
+        except GraphExecutionError as error:
+            if isinstance(error.__cause__, EmptyReplyError):
+                return ""
+            raise
+        return str(result.text)
+
+    async def get_session(self, session_id: str, *, user_id: str | None = None) -> Any:
+        """Return what is known of a session. Needs a conversation store."""
+        raise _no_store()
+
+    async def list_sessions(self, *, user_id: str | None = None, limit: int = 50, offset: int = 0) -> list[Any]:
+        """Return the sessions, newest first. Needs a conversation store."""
+        raise _no_store()
+
+    async def delete_session(self, session_id: str, *, user_id: str | None = None) -> bool:
+        """Delete a session with its messages. Needs a conversation store."""
+        raise _no_store()
+
+    async def update_session(
+        self,
+        session_id: str,
+        *,
+        calling_user_id: str | None = None,
+        user_id: Any = ...,
+        title: Any = ...,
+        metadata: Any = ...,
+    ) -> None:
+        """Change what is known of a session. Needs a conversation store."""
+        raise _no_store()
+
+    def get_stats(self) -> dict[str, Any]:
+        """Return statistics of what was recorded; empty while nothing is."""
+        return {}
+
+    def generate_report(self, path: Any, title: str = "Agent Observability Report") -> str:
+        """Write a report of what was recorded. Needs observability."""
+        raise FeatureOffError("generate_report() needs recorded events, and this agent records none")
+
+    async def shutdown(self) -> None:
+        """Release what the agent holds. Safe to call again; a run started later is refused."""
+        self._closed = True
+
+    async def __aenter__(self) -> Agent:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    def _stream(self, request: RunRequest, view: Any, **options: Any) -> Stream[Any]:
+        async def run(emit: Any) -> RunResult:
+            request.emit = emit
+            result: RunResult = await self._handler(request)
+            return result
+
+        return self._engine.stream(run, view, **options)
+
+    async def _core(self, request: RunRequest) -> RunResult:
+        result = await self._engine.run(
+            request.input,
+            request.config,
+            context=request.context,
+            emit=request.emit,
+            run_id=request.run_id,
+            deadline=request.deadline,
+            instructions=request.system_prompt,
+            on_state=request.on_state,
+        )
+        if self._answer is not None:
+            result.output = self._answer.parse(result.output)
+        return result
+
+    def _check(self, kwargs: Mapping[str, Any]) -> None:
+        if kwargs:
+            unknown = ", ".join(map(repr, sorted(kwargs)))
+            raise ConfigurationError(f"unknown keyword {unknown}; see the method's signature for those it takes")
+        if self._closed:
+            raise ConfigurationError("this agent was shut down; build a new one")
+
+
+def _caller_of(user_id: str | None, caller: CallerContext | None) -> CallerContext | None:
+    if user_id is None:
+        return caller
+    if caller is None:
+        return CallerContext(user_id=user_id)
+    return caller if caller.user_id is not None else replace(caller, user_id=user_id)
+
+
+def _no_store() -> FeatureOffError:
+    return FeatureOffError("this agent has no conversation store, so it has no sessions")

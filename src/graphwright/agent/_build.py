@@ -1,0 +1,180 @@
+"""Build an agent from the keywords of its reference signature."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from graphwright.agent._agent import Agent
+from graphwright.agent._options import (
+    DEFAULT_MAX_DELEGATION_DEPTH,
+    LEFT_OUT,
+    GraphOptions,
+    RunOptions,
+    ToolOptions,
+    instructions_text,
+    refuse_missing_features,
+)
+from graphwright.agent._trace import print_tool_result
+from graphwright.engine.execution import PromptGraphEngine
+from graphwright.engine.graph import PromptGraph
+from graphwright.engine.prebuilts import build_react_graph
+from graphwright.exceptions import ConfigurationError
+
+__all__ = ["build_agent"]
+
+
+async def build_agent(
+    *,
+    servers: Mapping[str, Any] | None = None,
+    model: Any = None,
+    instructions: Any = None,
+    identity: Any = None,
+    trace_tools: bool = False,
+    cross_agents: Mapping[str, Any] | None = None,
+    include_broadcast: bool = False,
+    max_delegation_depth: int = DEFAULT_MAX_DELEGATION_DEPTH,
+    delegation_timeout: float | None = None,
+    sandbox: Any = None,
+    observer: Any = None,
+    observer_agent_id: str | None = None,
+    observe: Any = None,
+    memory: Any = None,
+    memory_auto_store: bool = False,
+    memory_max_results: int = 5,
+    memory_min_score: float = 0.0,
+    memory_timeout: float = 5.0,
+    extra_tools: Iterable[Any] | None = None,
+    flow: Any = None,
+    conversation_store: Any = None,
+    conversation_max_messages: int = 0,
+    optimize_tools: Any = None,
+    guardrails: Any = None,
+    cache: Any = None,
+    approval: Any = None,
+    events: Any = None,
+    on_tool_progress: Callable[..., Any] | None = None,
+    max_invocation_time: float = 0,
+    adaptive: Any = None,
+    context_engine: Any = None,
+    context_compaction: Any = None,
+    agent_pattern: str | PromptGraph | None = None,
+    pattern: str | PromptGraph | None = None,
+    graph_blocks: list[Any] | None = None,
+    node_pool: list[Any] | None = None,
+    max_agent_iterations: int = LEFT_OUT,
+    tool_summary: str = "off",
+    code_action: Any = None,
+    expose_resources: bool = False,
+    expose_prompts: bool = False,
+    hooks: Iterable[Any] | None = None,
+    output_schema: Any = None,
+    max_parallel_tools: int = 32,
+    tool_timeout: float | None = None,
+) -> Agent:
+    """Build an agent. Only `model` is required.
+
+    `model` is a LangChain chat model, a `Runnable`, a model of your own, or a string such as `"openai:gpt-5-mini"`.
+    `extra_tools` are plain typed functions or LangChain tools; `instructions` is the system prompt;
+    `output_schema` is a pydantic model that the final answer fits (`RunResult.output`). `max_agent_iterations` is the
+    most model calls of a run: 15 for the default pattern when left out. `max_invocation_time` and `tool_timeout` are
+    seconds; `tool_timeout=None` leaves a call only the limit of its run.
+
+    Raises:
+        ConfigurationError: a keyword does not fit; the message names it and the remedy.
+        FeatureOffError: a keyword asks for a feature that this release does not have.
+    """
+    refuse_missing_features(
+        {
+            "servers": servers,
+            "identity": identity,
+            "cross_agents": cross_agents,
+            "include_broadcast": include_broadcast,
+            "max_delegation_depth": max_delegation_depth,
+            "delegation_timeout": delegation_timeout,
+            "sandbox": sandbox,
+            "observer": observer,
+            "observer_agent_id": observer_agent_id,
+            "observe": observe,
+            "memory": memory,
+            "memory_auto_store": memory_auto_store,
+            "memory_max_results": memory_max_results,
+            "memory_min_score": memory_min_score,
+            "memory_timeout": memory_timeout,
+            "flow": flow,
+            "conversation_store": conversation_store,
+            "conversation_max_messages": conversation_max_messages,
+            "optimize_tools": optimize_tools,
+            "guardrails": guardrails,
+            "cache": cache,
+            "approval": approval,
+            "events": events,
+            "on_tool_progress": on_tool_progress,
+            "adaptive": adaptive,
+            "context_engine": context_engine,
+            "context_compaction": context_compaction,
+            "node_pool": node_pool,
+            "code_action": code_action,
+            "expose_resources": expose_resources,
+            "expose_prompts": expose_prompts,
+        }
+    )
+    if model is None:
+        raise ConfigurationError(
+            'model is missing; give a LangChain chat model or a string such as model="openai:gpt-5-mini", '
+            'or model="local" for a small model that needs no key'
+        )
+    tools = ToolOptions(
+        extra_tools=extra_tools,
+        trace_tools=trace_tools,
+        tool_summary=tool_summary,
+        max_parallel_tools=max_parallel_tools,
+        tool_timeout=tool_timeout,
+    )
+    graph = GraphOptions(
+        agent_pattern=_one_pattern(agent_pattern, pattern),
+        graph_blocks=graph_blocks,
+        output_schema=output_schema,
+        max_agent_iterations=max_agent_iterations,
+    )
+    run = RunOptions(max_invocation_time=max_invocation_time, hooks=hooks)
+    return _assemble(model, instructions, tools, graph, run)
+
+
+def _one_pattern(agent_pattern: Any, pattern: Any) -> Any:
+    if pattern is None:
+        return agent_pattern
+    warnings.warn("pattern= is deprecated; use agent_pattern=", DeprecationWarning, stacklevel=3)
+    if agent_pattern is not None:
+        raise ConfigurationError("agent_pattern= and its old name pattern= are both given; give agent_pattern= alone")
+    return pattern
+
+
+def _assemble(model: Any, instructions: Any, tools: ToolOptions, graph: GraphOptions, run: RunOptions) -> Agent:
+    custom = isinstance(graph.agent_pattern, PromptGraph)
+    engine = PromptGraphEngine(
+        _graph_of(graph),
+        model,
+        max_iterations=int(graph.max_agent_iterations),
+        max_node_iterations=graph.node_iterations,
+        hooks=run.hooks,
+        tools=tools.extra_tools,
+        tool_summary=tools.tool_summary,
+        max_parallel_tools=tools.max_parallel_tools,
+        tool_timeout=tools.tool_timeout,
+        trace=print_tool_result if tools.trace_tools else None,
+        # A graph of the user's own gets no instructions that the user did not give.
+        instructions="" if custom and instructions is None else instructions_text(instructions),
+    )
+    return Agent(engine, max_seconds=run.max_invocation_time, output_schema=graph.output_schema)
+
+
+def _graph_of(options: GraphOptions) -> PromptGraph:
+    if isinstance(options.agent_pattern, PromptGraph):
+        return options.agent_pattern
+    return build_react_graph(
+        blocks=options.graph_blocks,
+        max_node_iterations=options.react_iterations,
+        output_schema=options.output_schema,
+    )

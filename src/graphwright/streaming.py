@@ -1,0 +1,23 @@
+"""The events of `Agent.astream_with_tools`."""
+
+from graphwright.agent.stream_events import (
+    DoneEvent,
+    ErrorEvent,
+    RestartEvent,
+    RetryEvent,
+    StreamEvent,
+    TokenEvent,
+    ToolEndEvent,
+    ToolStartEvent,
+)
+
+__all__ = [
+    "DoneEvent",
+    "ErrorEvent",
+    "RestartEvent",
+    "RetryEvent",
+    "StreamEvent",
+    "TokenEvent",
+    "ToolEndEvent",
+    "ToolStartEvent",
+]
