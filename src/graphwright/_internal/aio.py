@@ -146,7 +146,8 @@ class Stream(AsyncIterator[Out]):
                 await self.aclose()
                 raise
             if event is None:
-                self._end(task)
+                if not self._over:
+                    self._end(task)
             else:
                 self._ready.extend(self._view(event))
         return self._ready.popleft()
