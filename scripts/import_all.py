@@ -1,4 +1,4 @@
-"""Import every module of the installed package; none may need an extra for that."""
+"""Import every public module of the installed package; none may need an extra for that."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pkgutil
 
 import graphwright
 
-names = [info.name for info in pkgutil.walk_packages(graphwright.__path__, "graphwright.")]
+found = [info.name for info in pkgutil.walk_packages(graphwright.__path__, "graphwright.")]
+names = [name for name in found if "._" not in name]
 for name in names:
-    if not name.endswith("__main__"):
-        importlib.import_module(name)
+    importlib.import_module(name)
 print(f"imported {len(names)} modules from {graphwright.__path__[0]}")

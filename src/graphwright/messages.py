@@ -67,7 +67,10 @@ def as_messages(value: Any) -> list[BaseMessage]:
     Raises:
         ConfigurationError: the value is none of these, or holds no message.
     """
-    if isinstance(value, Mapping) and "role" not in value:
+    kind = type(value)
+    if kind is str:
+        return [as_message(value)]
+    if kind is not list and isinstance(value, Mapping) and "role" not in value:
         if "messages" not in value:
             raise ConfigurationError(
                 f"the input dict has the keys {sorted(map(str, value))} and no 'messages'; "
@@ -89,6 +92,31 @@ def as_message(value: Any) -> BaseMessage:
     Raises:
         ConfigurationError: the value is none of these.
     """
+    kind = type(value)
+    if kind is str:
+        return _human(content=value)
+    if kind.__module__.startswith("langchain_core.messages.") and not kind.__name__.endswith("Chunk"):
+        return cast("BaseMessage", value)
+    role: Any = None
+    content: Any = None
+    if kind is dict and len(value) == 2:
+        role, content = value.get("role"), value.get("content")
+    elif kind is tuple and len(value) == 2:
+        role, content = value
+    # What most callers give needs none of LangChain's conversion, which takes longer than the rest of a short run.
+    if type(content) is str and (role == "user" or role == "human"):
+        return _human(content=content)
+    return _converted(value)
+
+
+def _human(*, content: str) -> HumanMessage:
+    from langchain_core.messages import HumanMessage
+
+    globals()["_human"] = HumanMessage  # the next call goes straight to the class
+    return HumanMessage(content=content)
+
+
+def _converted(value: Any) -> BaseMessage:
     from langchain_core.messages import BaseMessage, BaseMessageChunk, message_chunk_to_message
     from langchain_core.messages.utils import convert_to_messages
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from graphwright._internal.ids import new_run_id
 from graphwright.usage import Usage
 
 if TYPE_CHECKING:
@@ -14,22 +14,35 @@ if TYPE_CHECKING:
 __all__ = ["RunScope", "current_run", "run_scope"]
 
 
-@dataclass(slots=True, eq=False)
 class RunScope:
     """The run that is going on here."""
 
-    run_id: str
+    __slots__ = ("_run_id", "deadline", "emit", "path", "usage")
 
-    path: str = ""
-    """Names of the enclosing nodes, joined by `/`; empty for the outer graph."""
+    def __init__(
+        self, run_id: str | None = None, path: str = "", emit: Emit | None = None, deadline: float | None = None
+    ) -> None:
+        self._run_id = run_id
+        self.path = path
+        """Names of the enclosing nodes, joined by `/`; empty for the outer graph."""
+        self.emit = emit
+        """Report an event; `None` when nobody listens."""
+        self.deadline = deadline
+        """`time.monotonic()` value at which the run is stopped."""
+        self.usage = Usage()
+        """Tokens of every model call of the run so far, whichever node made it."""
 
-    emit: Emit | None = None
+    @property
+    def known_run_id(self) -> str | None:
+        """The id of the run, if anybody has given it or asked for it."""
+        return self._run_id
 
-    deadline: float | None = None
-    """`time.monotonic()` value at which the run is stopped."""
-
-    usage: Usage = field(default_factory=Usage)
-    """Tokens of every model call of the run so far, whichever node made it."""
+    @property
+    def run_id(self) -> str:
+        """The id of the run. One that was not given is made when it is first asked for."""
+        if self._run_id is None:
+            self._run_id = new_run_id()
+        return self._run_id
 
 
 run_scope: ContextVar[RunScope | None] = ContextVar("graphwright_run", default=None)

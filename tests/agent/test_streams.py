@@ -372,7 +372,9 @@ async def test_a_slow_reader_holds_the_run_back_at_everything_but_text() -> None
         ran.append(n)
         return str(n)
 
-    agent = await agent_of(*(calls("count", n=n) for n in range(20)), says("end"), tools=[count], max_agent_iterations=30)
+    agent = await agent_of(
+        *(calls("count", n=n) for n in range(20)), says("end"), tools=[count], max_agent_iterations=30
+    )
     stream = agent.astream_with_tools("go")
     await anext(stream)
     for _ in range(50):
@@ -423,7 +425,9 @@ async def test_callbacks_see_each_model_call_and_each_tool_call_once() -> None:
             self.seen.append("tool_error")
 
     steps = [calls("search_customers", name="a"), calls("broken"), says("ok")]
-    plain = "model_start model_end tool_start tool_end model_start model_end tool_start tool_error model_start model_end"
+    plain = (
+        "model_start model_end tool_start tool_end model_start model_end tool_start tool_error model_start model_end"
+    )
     handler = Handler()
     config = {"callbacks": [handler], "tags": ["t"], "metadata": {"who": "ada"}}
     await (await agent_of(*steps)).ainvoke("go", config)

@@ -231,9 +231,7 @@ async def test_each_tool_call_of_a_turn_has_one_result_in_the_order_asked_in_twe
 
     seen = set()
     for _ in range(20):
-        model = ScriptedModel(
-            [calls_many(*(call("nap", ms=ms).with_id(f"c{ms}") for ms in (30, 2, 15))), says("ok")]
-        )
+        model = ScriptedModel([calls_many(*(call("nap", ms=ms).with_id(f"c{ms}") for ms in (30, 2, 15))), says("ok")])
         await (await build_agent(model=model, extra_tools=[nap])).ainvoke("go")
         seen.add(str([message_to_dict(message) for message in model.inputs[1]]))
     assert len(seen) == 1

@@ -127,7 +127,8 @@ async def test_the_prompts_are_exactly_these() -> None:
 
     await ConstrainedToolModel(script).complete(_request(SystemMessage("Be kind."), HumanMessage("Hi")))
 
-    listed = "- add: Add two whole numbers.\n  arguments:\n    a (integer)\n    b (integer): The other\n- clock: Tell the time."
+    add = "- add: Add two whole numbers.\n  arguments:\n    a (integer)\n    b (integer): The other"
+    listed = f"{add}\n- clock: Tell the time."
     (choosing, _), (answering, _) = script.asked
     assert choosing == [
         Turn(

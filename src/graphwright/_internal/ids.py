@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from binascii import hexlify
 from datetime import UTC, datetime
-from uuid import uuid4
 
 __all__ = ["new_call_id", "new_run_id"]
 
 _second = -1
 _stamp = ""
+
+# The system is asked for many ids' worth of random bytes at a time: the call costs more than the rest of an id.
+_AHEAD = 256
+_random: list[str] = []
 
 
 def new_run_id() -> str:
@@ -22,9 +24,24 @@ def new_run_id() -> str:
     if second != _second:
         _stamp = datetime.fromtimestamp(second, UTC).strftime("%Y%m%dT%H%M%S")
         _second = second
-    return f"{_stamp}{int((now - second) * 1e6):06d}-{hexlify(os.urandom(16)).decode()}"
+    return f"{_stamp}{int((now - second) * 1e6):06d}-{_random_hex()}"
 
 
 def new_call_id() -> str:
     """Return an id for a tool call or a model call that came without one."""
-    return f"call_{uuid4().hex}"
+    return f"call_{_random_hex()}"
+
+
+def _random_hex() -> str:
+    """Return 32 random hex digits."""
+    try:
+        return _random.pop()
+    except IndexError:
+        digits = os.urandom(16 * _AHEAD).hex()
+        _random.extend(digits[start : start + 32] for start in range(0, len(digits), 32))
+        return _random.pop()
+
+
+if hasattr(os, "register_at_fork"):
+    # A child that went on with its parent's digits would give the same ids.
+    os.register_at_fork(after_in_child=_random.clear)

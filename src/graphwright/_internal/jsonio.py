@@ -9,6 +9,7 @@ __all__ = ["dumps", "extract_object", "find_json"]
 
 _MOST_CANDIDATES = 500
 _decoder = json.JSONDecoder()
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 def find_json(text: str) -> list[Any]:
@@ -34,7 +35,7 @@ def extract_object(text: str) -> dict[str, Any] | None:
 
 def dumps(value: Any) -> str:
     """Return `value` as JSON text; what JSON does not know is written as its `str`."""
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return _encode(value)
 
 
 def _scan(text: str) -> list[Any]:

@@ -12,9 +12,9 @@ from graphwright._internal.sync import run_sync
 from graphwright.agent._stream_views import ToolsView
 from graphwright.agent.stream_events import StreamEvent
 from graphwright.caller import CallerContext
+from graphwright.engine.answer_schema import AnswerSchema
 from graphwright.engine.execution import PromptGraphEngine, RunResult, ValuesView
 from graphwright.engine.graph import PromptGraph
-from graphwright.engine.answer_schema import AnswerSchema
 from graphwright.engine.state import ExecutionReport
 from graphwright.exceptions import ConfigurationError, EmptyReplyError, FeatureOffError, GraphExecutionError
 from graphwright.messages import HumanMessage
@@ -94,7 +94,8 @@ class Agent:
             RunTimeoutError: the run took longer than `max_invocation_time`.
             ConfigurationError: the input is no conversation.
         """
-        self._check(kwargs)
+        if kwargs or self._closed:
+            self._check(kwargs)
         result: RunResult = await self._handler(RunRequest(input, config, caller, session_id, context))
         return result
 

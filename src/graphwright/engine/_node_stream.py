@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphwright._internal.aio import Stream
@@ -33,7 +32,7 @@ async def stream_node(node: BaseNode, state: GraphState, config: Any) -> AsyncIt
                 await outer(event)
             await send(event)
 
-        inner = replace(context, emit=emit)
+        inner = context.listening(emit)
         configurable = {**config.get("configurable", {}), "graphwright": inner}
         return await node.execute(state, {**config, "configurable": configurable})
 

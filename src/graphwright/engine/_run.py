@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal
 
 from graphwright.engine.base import NodeContext
-from graphwright.engine.hooks import Hooks
 from graphwright.engine.state import ExecutionReport, GraphState, NodeResult
 from graphwright.exceptions import GraphExecutionError
 
@@ -24,25 +23,27 @@ class Stop:
     stopped_by: str = ""
 
 
-@dataclass(slots=True, eq=False)
 class GraphRun:
     """One run of one graph."""
 
-    state: GraphState
-    context: NodeContext
-    config: dict[str, Any]
-    hooks: Hooks
-    last_input: Any
-    """The last message of the input."""
-    allow_mutation: bool = True
-    started: float = field(default_factory=perf_counter)
     stop: Stop | None = None
     note: str | None = None
     """A remark of a hook on a node that succeeded."""
     last: NodeResult | None = None
-    mutations: int = 0
-    guards_passed: int = 0
-    guards_failed: int = 0
+    mutations = 0
+    guards_passed = 0
+    guards_failed = 0
+
+    def __init__(
+        self, state: GraphState, context: NodeContext, config: dict[str, Any], *, allow_mutation: bool = True
+    ) -> None:
+        self.state = state
+        self.context = context
+        self.config = config
+        self.hooks = context.hooks
+        self.last_input = state.messages[-1]
+        self.allow_mutation = allow_mutation
+        self.started = perf_counter()
 
     def report(self, error: str | None = None) -> ExecutionReport:
         """Return the figures of the run so far."""

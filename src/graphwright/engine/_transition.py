@@ -39,7 +39,7 @@ def next_node(graph: PromptGraph, node: Any, result: NodeResult) -> str:
     edges = graph._from.get(node.name, ())
     transitions: Mapping[str, str] = getattr(node, "transitions", None) or {}
     output = result.output
-    if isinstance(output, Mapping):
+    if type(output) is not str and isinstance(output, Mapping):
         chosen = _named_in_output(output, transitions, edges, node)
         if chosen is not None:
             result.transition_reason = f"output names {chosen!r}"
@@ -48,7 +48,7 @@ def next_node(graph: PromptGraph, node: Any, result: NodeResult) -> str:
         if edge.condition is None or _is_open(edge, result):
             result.transition_reason = edge.label or "edge"
             return edge.to_node
-    chosen = _matching_transition(output, transitions)
+    chosen = _matching_transition(output, transitions) if transitions else None
     if chosen is not None:
         result.transition_reason = "transition"
         return chosen

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 from graphwright.engine.state import GraphState, NodeEvent, NodeFlag, NodeResult
 from graphwright.exceptions import ConfigurationError, GraphwrightError
+from graphwright.run_scope import RunScope
+from graphwright.usage import Usage
 
 if TYPE_CHECKING:
     from graphwright.engine.hooks import Hooks
     from graphwright.models.base import ChatModel
     from graphwright.run_events import Emit
-    from graphwright.run_scope import RunScope
     from graphwright.tools import ToolSet
 
 __all__ = ["BaseNode", "NodeConfig", "NodeContext", "NodeProtocol", "RunLimits", "context_of", "node"]
@@ -40,35 +42,70 @@ class RunLimits:
     """Most graph changes of a run."""
 
 
-@dataclass(slots=True, eq=False)
-class NodeContext:
-    """What a node can use while it runs, found at `config["configurable"]["graphwright"]`."""
+class NodeContext(RunScope):
+    """What a node can use while it runs, found at `config["configurable"]["graphwright"]`.
 
-    model: ChatModel | None
-    tools: ToolSet
-    """The tools of the engine, for nodes that take them."""
-    emit: Emit | None
-    """Report an event; `None` when nobody listens."""
-    hooks: Hooks
-    limits: RunLimits
-    run_id: str
-    path: str
-    """Names of the enclosing nodes, joined by `/`; empty in the outer graph."""
-    deadline: float | None
-    """`time.monotonic()` value at which the run is stopped."""
-    scope: RunScope
-    caller_config: dict[str, Any] | None
-    """The config that the caller of the run gave."""
-    tool_summary: str = "off"
-    """The `tool_summary` of nodes that set none."""
-    trace: Callable[[Any], None] | None = None
-    """Called with the result of every tool call."""
-    instructions: str = ""
-    """What every prompt node tells its model before its own instructions."""
-    prepared: MutableMapping[Any, Any] = field(default_factory=dict)
-    """What nodes worked out once for this engine, by node."""
-    scratch: dict[Any, Any] = field(default_factory=dict)
-    """What nodes keep for this run, by node."""
+    It has `run_id`, `path`, `emit`, `deadline` and `usage` of the run besides.
+    """
+
+    __slots__ = (
+        "caller_config",
+        "hooks",
+        "instructions",
+        "limits",
+        "model",
+        "prepared",
+        "scratch",
+        "tool_summary",
+        "tools",
+        "trace",
+    )
+
+    def __init__(
+        self,
+        model: ChatModel | None,
+        tools: ToolSet,
+        hooks: Hooks,
+        limits: RunLimits,
+        *,
+        run_id: str | None = None,
+        path: str = "",
+        emit: Emit | None = None,
+        deadline: float | None = None,
+        caller_config: dict[str, Any] | None = None,
+        tool_summary: str = "off",
+        trace: Callable[[Any], None] | None = None,
+        instructions: str = "",
+        prepared: dict[Any, Any] | None = None,
+    ) -> None:
+        self._run_id = run_id
+        self.path = path
+        self.emit = emit
+        self.deadline = deadline
+        self.usage = Usage()
+        self.model = model
+        self.tools = tools
+        """The tools of the engine, for nodes that take them."""
+        self.hooks = hooks
+        self.limits = limits
+        self.caller_config = caller_config
+        """The config that the caller of the run gave."""
+        self.tool_summary = tool_summary
+        """The `tool_summary` of nodes that set none."""
+        self.trace = trace
+        """Called with the result of every tool call."""
+        self.instructions = instructions
+        """What every prompt node tells its model before its own instructions."""
+        self.prepared: dict[Any, Any] = {} if prepared is None else prepared
+        """What nodes worked out once for this engine, by node."""
+        self.scratch: dict[Any, Any] = {}
+        """What nodes keep for this run, by node."""
+
+    def listening(self, emit: Emit | None) -> NodeContext:
+        """Return the same context with another sink."""
+        twin = copy(self)
+        twin.emit = emit
+        return twin
 
 
 class _Configurable(TypedDict, total=False):
@@ -90,8 +127,11 @@ def context_of(config: Mapping[str, Any]) -> NodeContext:
     Raises:
         ConfigurationError: the config did not come from an engine.
     """
-    found = config.get("configurable", {}).get("graphwright") if config else None
-    if not isinstance(found, NodeContext):
+    try:
+        found = config["configurable"]["graphwright"]
+    except (KeyError, TypeError):
+        found = None
+    if type(found) is not NodeContext:
         raise ConfigurationError("this config has no NodeContext; a node is run by a PromptGraphEngine")
     return found
 

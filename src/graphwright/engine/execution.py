@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from graphwright._internal.aio import Stream
-from graphwright._internal.ids import new_run_id
 from graphwright.engine import _topology
 from graphwright.engine._events_view import v2_event
 from graphwright.engine._finish import finish
@@ -33,7 +32,7 @@ from graphwright.exceptions import (
 from graphwright.messages import as_messages, repair_pairs
 from graphwright.models import as_model
 from graphwright.run_events import NodeFinished, RunFinished, RunStarted, TextDelta, ThinkingDelta, number
-from graphwright.run_scope import RunScope, run_scope
+from graphwright.run_scope import run_scope
 from graphwright.tools import as_tools
 
 if TYPE_CHECKING:
@@ -121,8 +120,9 @@ class PromptGraphEngine:
         self._tool_summary = tool_summary or "off"
         self._trace = trace
         self._instructions = instructions
-        self._prepared: MutableMapping[Any, Any] = weakref.WeakKeyDictionary()
+        self._prepared: dict[Any, Any] = {}
         self._checked: object | None = None
+        self._self = weakref.ref(self)
         self._latest: ExecutionReport | None = None
 
     @property
@@ -186,13 +186,16 @@ class PromptGraphEngine:
         on_state: Callable[[GraphState], None] | None = None,
     ) -> RunResult:
         """Run the graph once and report to `emit`: the one way in which every other method runs it."""
-        self._check_graph()
-        messages, given = _read_input(input)
-        run = self._begin(messages, {**given, **(context or {})}, config, emit, run_id, deadline, instructions)
+        if self._checked is not self.graph._version:
+            self._check_graph()
+        messages, values = _read_input(input)
+        if context:
+            values.update(context)
+        run = self._begin(messages, values, config, emit, run_id, deadline, instructions)
         if on_state is not None:
             on_state(run.state)
         run_context = run.context
-        token = run_scope.set(run_context.scope)
+        token = run_scope.set(run_context)
         try:
             if emit is not None:
                 await emit(RunStarted(self.graph.name, run_id=run_context.run_id))
@@ -221,42 +224,35 @@ class PromptGraphEngine:
         deadline: float | None,
         instructions: str | None,
     ) -> GraphRun:
-        run_id = run_id or new_run_id()
-        scope = RunScope(run_id, "", emit, deadline)
         caller_config = dict(config) if config else None
         node_context = NodeContext(
             self.model,
             self.tools,
-            emit,
             self.hooks,
             self._limits,
-            run_id,
-            "",
-            deadline,
-            scope,
-            caller_config,
-            self._tool_summary,
-            self._trace,
-            self._instructions if instructions is None else instructions,
-            self._prepared if instructions is None else {},
-            {},
+            run_id=run_id,
+            emit=emit,
+            deadline=deadline,
+            caller_config=caller_config,
+            tool_summary=self._tool_summary,
+            trace=self._trace,
+            instructions=self._instructions if instructions is None else instructions,
+            prepared=self._prepared if instructions is None else None,
         )
-        configurable: dict[str, Any] = {"graphwright": node_context}
-        if caller_config is not None:
-            configurable = {**caller_config.get("configurable", {}), "graphwright": node_context}
+        if caller_config is None:
+            node_config: dict[str, Any] = {"configurable": {"graphwright": node_context}}
+        else:
+            given = caller_config.get("configurable") or {}
+            node_config = {**caller_config, "configurable": {**given, "graphwright": node_context}}
         return GraphRun(
             GraphState.of_run(messages, context, self.graph.copy()),
             node_context,
-            {**(caller_config or {}), "configurable": configurable},
-            self.hooks,
-            messages[-1],
-            self.allow_self_modification,
+            node_config,
+            allow_mutation=self.allow_self_modification,
         )
 
     def _check_graph(self) -> None:
         version = self.graph._version
-        if self._checked is version:
-            return
         problems = _topology.errors(self.graph)
         if problems:
             raise GraphInvalidError(self.graph.name, problems)
@@ -266,7 +262,7 @@ class PromptGraphEngine:
 
     def _remember(self, report: ExecutionReport) -> None:
         self._latest = report
-        _last_run.set((weakref.ref(self), report))
+        _last_run.set((self._self, report))
 
     def _blame(self, run: GraphRun, error: GraphExecutionError) -> None:
         error.report = run.report(error.error)
@@ -317,14 +313,19 @@ def _context_only(kwargs: dict[str, Any]) -> dict[str, Any]:
 def _read_input(input: Any) -> tuple[list[Any], dict[str, Any]]:
     """Return the conversation of an input, fit for a provider, and the context that came with it."""
     context: dict[str, Any] = {}
-    if isinstance(input, Mapping) and "messages" in input:
-        unknown = sorted(str(key) for key in input if key not in ("messages", "context"))
-        if unknown:
-            raise ConfigurationError(f"unknown input key {', '.join(map(repr, unknown))}; use 'messages' and 'context'")
-        context = dict(input.get("context") or {})
-    messages = as_messages(input)
-    if len(messages) > 1 or messages[0].type != "human":
-        messages = repair_pairs(messages, keep_owed=True)
+    if type(input) is not str and isinstance(input, (dict, Mapping)) and "messages" in input:
+        if len(input) > 1:
+            unknown = sorted(str(key) for key in input if key not in ("messages", "context"))
+            if unknown:
+                named = ", ".join(map(repr, unknown))
+                raise ConfigurationError(f"unknown input key {named}; use 'messages' and 'context'")
+            context = dict(input.get("context") or {})
+        messages = as_messages(input["messages"])
+    else:
+        messages = as_messages(input)
+    if len(messages) == 1 and messages[0].type == "human":
+        return messages, context
+    messages = repair_pairs(messages, keep_owed=True)
     if not any(message.type == "human" for message in messages):
         raise ConfigurationError("the input has no user message; add one with the question")
     return messages, context

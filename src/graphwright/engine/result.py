@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from graphwright._internal.ids import new_run_id
 from graphwright.engine.state import ExecutionReport
 from graphwright.messages import text_of
 
@@ -22,9 +23,9 @@ class RunResult(dict[str, Any]):
     `result["context"]` works too; it is no item, so that the result stays equal to the last chunk of a stream.
     """
 
-    __slots__ = ("context", "output", "report", "run_id", "usage")
+    __slots__ = ("_run_id", "context", "output", "report", "usage")
 
-    run_id: str
+    _run_id: str | None
     context: dict[str, Any]
     """The values that the nodes left in the state."""
     report: ExecutionReport
@@ -38,12 +39,20 @@ class RunResult(dict[str, Any]):
     def of(cls, run: GraphRun, *, error: str | None) -> RunResult:
         """Return the result of a run that has ended well."""
         result = cls(messages=run.state.messages)
-        result.run_id = run.context.run_id
+        # Only what was asked for: a result must not keep the engine alive, nor cost an id that nobody reads.
+        result._run_id = run.context.known_run_id
+        result.usage = run.context.usage
         result.context = run.state.context
         result.report = run.report(error)
-        result.usage = run.context.scope.usage
         result.output = run.last.output if run.last is not None else None
         return result
+
+    @property
+    def run_id(self) -> str:
+        """The id of this run."""
+        if self._run_id is None:
+            self._run_id = new_run_id()
+        return self._run_id
 
     @property
     def messages(self) -> list[BaseMessage]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from graphwright.engine.node_result import NodeResult
 from graphwright.messages import as_message
 
 __all__ = ["ExecutionReport", "GraphMutation", "GraphState", "NodeEvent", "NodeFlag", "NodeResult"]
@@ -14,17 +16,14 @@ __all__ = ["ExecutionReport", "GraphMutation", "GraphState", "NodeEvent", "NodeF
 _MAX_OBSERVATIONS = 50
 _MAX_REFLECTIONS = 5
 
-_LISTS = frozenset(
-    {
-        "tool_calls",
-        "messages_added",
-        "blocks_used",
-        "blocks_dropped",
-        "guards_passed",
-        "guards_failed",
-        "graph_mutations",
-    }
-)
+_MADE_LATER: dict[str, Callable[[], Any]] = {
+    "plan": list,
+    "completed": list,
+    "observations": list,
+    "reflections": list,
+    "node_timings": dict,
+    "turn_input": list,
+}
 
 
 class NodeFlag(str, Enum):
@@ -48,139 +47,6 @@ class NodeFlag(str, Enum):
     TERMINAL = "terminal"
     VALIDATE_OUTPUT = "validate_output"
     VERBOSE = "verbose"
-
-
-class _Cause:
-    """The exception behind a failed result; it is no field of the result."""
-
-    __slots__ = ("cause",)
-    cause: BaseException | None
-
-    def blame(self, cause: BaseException) -> None:
-        """Keep the exception that made the visit fail."""
-        self.cause = cause
-
-
-@dataclass(slots=True, init=False)
-class NodeResult(_Cause):
-    """Everything that happened in one visit of a node.
-
-    A list that nobody wrote is made when it is first asked for: a run of many steps would otherwise leave
-    hundreds of empty lists to the garbage collector.
-    """
-
-    node_name: str = ""
-    node_type: str = ""
-    iteration: int = 0
-    """Number of the visit in the run, from 1."""
-
-    duration_ms: float = 0.0
-    llm_duration_ms: float = 0.0
-    tool_duration_ms: float = 0.0
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    total_tokens: int = 0
-
-    tool_calls: list[dict[str, Any]] = field(default_factory=list)
-    """One `{name, args, result, success}` a call, in the order asked; also `reused`, `invalid` and `raw_args`."""
-    tool_calls_deduplicated: int = 0
-    tool_calls_failed: int = 0
-
-    output: Any = None
-    raw_output: str = ""
-    next_node: str | None = None
-    transition_reason: str = ""
-
-    messages_added: list[Any] = field(default_factory=list)
-    blocks_used: list[str] = field(default_factory=list)
-    blocks_dropped: list[str] = field(default_factory=list)
-    strategy_applied: str | None = None
-    perspective_applied: str | None = None
-
-    guards_passed: list[str] = field(default_factory=list)
-    guards_failed: list[str] = field(default_factory=list)
-    guard_retries: int = 0
-
-    graph_mutations: list[GraphMutation] = field(default_factory=list)
-
-    error: str | None = None
-    error_recovered: bool = False
-
-    def __init__(
-        self,
-        node_name: str = "",
-        node_type: str = "",
-        iteration: int = 0,
-        duration_ms: float = 0.0,
-        llm_duration_ms: float = 0.0,
-        tool_duration_ms: float = 0.0,
-        prompt_tokens: int = 0,
-        completion_tokens: int = 0,
-        total_tokens: int = 0,
-        tool_calls: list[dict[str, Any]] | None = None,
-        tool_calls_deduplicated: int = 0,
-        tool_calls_failed: int = 0,
-        output: Any = None,
-        raw_output: str = "",
-        next_node: str | None = None,
-        transition_reason: str = "",
-        messages_added: list[Any] | None = None,
-        blocks_used: list[str] | None = None,
-        blocks_dropped: list[str] | None = None,
-        strategy_applied: str | None = None,
-        perspective_applied: str | None = None,
-        guards_passed: list[str] | None = None,
-        guards_failed: list[str] | None = None,
-        guard_retries: int = 0,
-        graph_mutations: list[GraphMutation] | None = None,
-        error: str | None = None,
-        error_recovered: bool = False,
-    ) -> None:
-        self.node_name = node_name
-        self.node_type = node_type
-        self.iteration = iteration
-        self.duration_ms = duration_ms
-        self.llm_duration_ms = llm_duration_ms
-        self.tool_duration_ms = tool_duration_ms
-        self.prompt_tokens = prompt_tokens
-        self.completion_tokens = completion_tokens
-        self.total_tokens = total_tokens
-        self.tool_calls_deduplicated = tool_calls_deduplicated
-        self.tool_calls_failed = tool_calls_failed
-        self.output = output
-        self.raw_output = raw_output
-        self.next_node = next_node
-        self.transition_reason = transition_reason
-        self.strategy_applied = strategy_applied
-        self.perspective_applied = perspective_applied
-        self.guard_retries = guard_retries
-        self.error = error
-        self.error_recovered = error_recovered
-        if tool_calls is not None:
-            self.tool_calls = tool_calls
-        if messages_added is not None:
-            self.messages_added = messages_added
-        if blocks_used is not None:
-            self.blocks_used = blocks_used
-        if blocks_dropped is not None:
-            self.blocks_dropped = blocks_dropped
-        if guards_passed is not None:
-            self.guards_passed = guards_passed
-        if guards_failed is not None:
-            self.guards_failed = guards_failed
-        if graph_mutations is not None:
-            self.graph_mutations = graph_mutations
-
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for a slot that was never set.
-        if name in _LISTS:
-            made: list[Any] = []
-            setattr(self, name, made)
-            return made
-        if name == "cause":
-            return None
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 @dataclass
@@ -269,6 +135,9 @@ class GraphState:
     max_messages: int = 200
     """How many messages `trim_messages` keeps; the engine itself never trims."""
 
+    _checked = 0
+    # How many messages are known to be in a form that a strict provider accepts; no field of the state.
+
     def __post_init__(self) -> None:
         self.messages = [as_message(message) for message in self.messages]
         if self.turn_question is None:
@@ -281,27 +150,35 @@ class GraphState:
         state.__dict__ = {
             "messages": messages,
             "context": context,
-            "current_node": "",
             "visited": [],
-            "iteration": 0,
             "node_iterations": {},
             "graph": graph,
-            "plan": [],
-            "completed": [],
-            "observations": [],
-            "reflections": [],
-            "tool_calls_made": 0,
-            "node_timings": {},
-            "total_tokens": 0,
             "node_history": [],
-            "turn_question": None,
-            "turn_input": [],
-            "max_messages": 200,
+            "_checked": len(messages),
         }
         state._find_turn()
         return state
 
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for a container that nobody has written yet: most runs need few of them.
+        make = _MADE_LATER.get(name)
+        if make is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        made = make()
+        setattr(self, name, made)
+        return made
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether there is a plan, an observation or a reflection."""
+        noted = self.__dict__
+        return bool(noted.get("plan") or noted.get("observations") or noted.get("reflections"))
+
     def _find_turn(self) -> None:
+        if len(self.messages) == 1 and self.messages[0].type == "human":
+            self.turn_question = self.messages[0]
+            self.turn_input = self.messages[:]
+            return
         for index in range(len(self.messages) - 1, -1, -1):
             if getattr(self.messages[index], "type", "") == "human":
                 self.turn_question = self.messages[index]

@@ -50,32 +50,41 @@ async def call_model(
         ModelError: the model gave no answer; the provider's exception is the `__cause__`.
         ConfigurationError: the request does not fit the model.
     """
+    failure = None
+    if emit is None and not request.config:
+        try:
+            return reply_of(await model.complete(request))
+        except (Exception, asyncio.CancelledError) as error:
+            failure = _failure(error, model)
     policy = NO_RETRY if getattr(model, "own_retries", False) else retry
     if emit is None:
-        return await _completed(model, request, policy)
+        return await _completed(model, request, policy, failure)
     call = _Call(model, request, node, path, run_id, emit)
     return await call.run(policy)
 
 
-async def _completed(model: ChatModel, request: ModelRequest, policy: RetryPolicy) -> ModelReply:
+async def _completed(
+    model: ChatModel, request: ModelRequest, policy: RetryPolicy, failure: ModelError | None = None
+) -> ModelReply:
+    """Ask until there is an answer or no hope; `failure` is that of an attempt that was made already."""
     attempt = 0
     while True:
         attempt += 1
-        try:
-            if request.config:
+        if failure is None:
+            try:
                 return await _reported(model, request)
-            return reply_of(await model.complete(request))
-        except (Exception, asyncio.CancelledError) as error:
-            failure = _failure(error, model)
+            except (Exception, asyncio.CancelledError) as error:
+                failure = _failure(error, model)
         wait = policy.wait_for(failure, attempt)
         if wait is None:
             raise _final(failure, attempt, policy)
         logger.info("model %r failed, attempt %d; again in %.2f s: %s", model.name, attempt, wait, failure)
         await policy.sleep(wait)
+        failure = None
 
 
 async def _reported(model: ChatModel, request: ModelRequest) -> ModelReply:
-    report = await start_report(model, request)
+    report = await start_report(model, request) if request.config else None
     if report is None:
         return reply_of(await model.complete(request))
     try:

@@ -78,7 +78,7 @@ class LlamaRuntime:
     def _load_once(self) -> None:
         if self._server is not None:
             return
-        import xllamacpp  # type: ignore[import-untyped]
+        import xllamacpp
 
         params = xllamacpp.CommonParams()
         params.model.path = str(self._file)
@@ -101,6 +101,8 @@ class LlamaRuntime:
         params.api_keys = [secrets.token_urlsafe(32)]
         params.ui = False
         params.endpoint_slots = False
+        # The binding holds the interpreter while it loads; with the file in memory that is a fraction of a second.
+        self._read_ahead()
         try:
             self._server = xllamacpp.Server(params)
         except (RuntimeError, ValueError) as error:
@@ -108,6 +110,13 @@ class LlamaRuntime:
                 f"the file {str(self._file)!r} could not be loaded as a model; give a GGUF file of an instruct model "
                 f"that fits into memory ({error})"
             ) from error
+
+    def _read_ahead(self) -> None:
+        """Read the file once, so that the system has it in memory."""
+        buffer = bytearray(1 << 20)
+        with self._file.open("rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
 
 
 class _Job:

@@ -74,7 +74,8 @@ def build_local(name: str = "", **options: Any) -> ChatModel:
 
     `name` is empty for the packaged model, or the path of a GGUF file (also as `path=`); the other options are the
     fields of `LocalOptions`. The file is loaded at the first call, in a thread, once for all models that use it in
-    the same way; calls to it run one after the other.
+    the same way; calls to it run one after the other. Writing never holds the event loop; the end of loading does, for
+    about 0.2 s with the packaged model.
 
     Raises:
         MissingExtraError: the runtime or the packaged model is not installed.

@@ -52,6 +52,10 @@ def reply_of(message: AIMessage) -> ModelReply:
     Raises:
         ModelError: the provider says that the model wrote a call it could not read, and there is nothing else.
     """
+    if not message.response_metadata and not message.additional_kwargs and not message.invalid_tool_calls:
+        plain = _plain_reply(message)
+        if plain is not None:
+            return plain
     kind: str = message.type
     if kind != "ai":  # a model that answers with a chunk
         joiner = ChunkJoiner()
@@ -61,6 +65,22 @@ def reply_of(message: AIMessage) -> ModelReply:
         refusal = _refusal(message, finish_reason_of(message))
         return ModelReply(message, calls_of(message), text_of(message), usage_of(message), refusal)
     return _reply(message, _drafts_of(message))
+
+
+def _plain_reply(message: AIMessage) -> ModelReply | None:
+    """Return the reply of a message that is in form already and says nothing about itself, else `None`."""
+    text = message.content
+    if type(text) is not str or message.type != "ai":
+        return None
+    calls: list[ToolCall] = []
+    for call in message.tool_calls:
+        call_id, name, args = call["id"], call["name"], call["args"]
+        if not call_id or not name or type(args) is not dict:
+            return None
+        if calls and any(call_id == other.id for other in calls):
+            return None
+        calls.append(ToolCall(call_id, name, args))
+    return ModelReply(message, calls, text, usage_of(message))
 
 
 def joined_reply(joiner: ChunkJoiner) -> ModelReply:

@@ -31,8 +31,17 @@ _OWN_INPUT_ONLY = ("cache_read_input_tokens", "cacheReadInputTokens", "cacheRead
 
 def usage_of(message: Any) -> Usage | None:
     """Return the tokens that a message reports, or `None` when it reports none."""
-    usage = _from_metadata(getattr(message, "usage_metadata", None))
+    reported = getattr(message, "usage_metadata", None)
     metadata = getattr(message, "response_metadata", None)
+    if (
+        reported
+        and not metadata
+        and len(reported) == 3
+        and reported.get("input_tokens")
+        and reported.get("total_tokens")
+    ):
+        return Usage(reported["input_tokens"], reported.get("output_tokens"), reported["total_tokens"])
+    usage = _from_metadata(reported) if reported else None
     if not metadata or (usage is not None and usage.input_tokens is not None and usage.cached_tokens is not None):
         return usage
     raw = _from_raw(metadata)
@@ -86,6 +95,8 @@ def _from_metadata(metadata: Mapping[str, Any] | None) -> Usage | None:
     usage = Usage.from_metadata(metadata)
     if usage is None or metadata is None:
         return usage
+    if usage.input_tokens and usage.total_tokens and usage.cached_tokens is None and usage.reasoning_tokens is None:
+        return usage  # nothing in it that clients are known to count in different ways
     details = metadata.get("input_token_details") or {}
     cached, written = usage.cached_tokens or 0, details.get("cache_creation") or 0
     given_in, given_out, total = usage.input_tokens, usage.output_tokens, usage.total_tokens

@@ -27,6 +27,9 @@ from graphwright.types import ToolCall, ToolResult, ToolStatus
 
 __all__ = ["answer_calls"]
 
+_PLAIN = frozenset({str, dict, list})
+"""Types of results that become text at once."""
+
 
 async def answer_calls(
     calls: Sequence[ToolCall],
@@ -67,7 +70,12 @@ async def _answer(entry: CheckedCall, run: ToolRun, finished: list[ToolResult] |
     elif entry.refusal is None:
         timeout = entry.tool.timeout or run.timeout
         outcome = await run_tool(entry.tool, entry.args, entry.call, run.config, timeout)
-        result = await _result(entry, run, outcome, started)
+        if type(outcome) in _PLAIN and run.hooks is None and run.max_result_chars is None:
+            duration_ms = (perf_counter() - started) * 1000
+            message = _message(entry.call, render(outcome), None, success=True)
+            result = ToolResult(entry.call, message, entry.args, True, duration_ms)
+        else:
+            result = await _result(entry, run, outcome, started)
     else:
         result = await _result(entry, run, Raised(ToolError(entry.refusal)), started)
     if finished is not None:
@@ -132,6 +140,8 @@ async def _result(entry: CheckedCall, run: ToolRun, outcome: Any, started: float
 
 
 def _message(call: ToolCall, content: Content, made: ToolMessage | None, *, success: bool) -> ToolMessage:
+    if made is None and success:
+        return ToolMessage(content=content, tool_call_id=call.id, name=call.name)
     status: ToolStatus = "success" if success else "error"
     if made is None:
         return ToolMessage(content=content, tool_call_id=call.id, name=call.name, status=status)

@@ -53,23 +53,27 @@ else:
         return asyncio.Task(coroutine, loop=loop, context=context)
 
 
-async def run_tool(
+def run_tool(
     tool: Tool,
     args: dict[str, Any],
     call: ToolCall,
     config: dict[str, Any] | None,
     timeout: float | None,
     context: Context | None = None,
-) -> Any:
-    """Run one call and return what the tool returned, or `Raised`.
+) -> Coroutine[Any, Any, Any]:
+    """Return a coroutine that runs one call and returns what the tool returned, or `Raised`.
 
     When the caller is cancelled, the call is cancelled too and waited for, and `CancelledError` is raised whatever
     the tool made of it.
     """
     if not tool.blocking:
-        return await _in_task(_on_loop(tool, args, call, config), tool, timeout, context)
+        return _in_task(_on_loop(tool, args, call, config), tool, timeout, context)
     if timeout is not None or context is not None:
-        return await _in_task(_in_thread(tool, args, call, config), tool, timeout, context)
+        return _in_task(_in_thread(tool, args, call, config), tool, timeout, context)
+    return _blocking(tool, args, call, config)
+
+
+async def _blocking(tool: Tool, args: dict[str, Any], call: ToolCall, config: dict[str, Any] | None) -> Any:
     # The thread has the context variables and the cancellation in hand, so a task would add nothing but its time.
     task = asyncio.current_task()
     asked = task.cancelling() if task is not None else 0
@@ -96,9 +100,10 @@ async def _in_task(body: Coroutine[Any, Any, Any], tool: Tool, timeout: float | 
                 timer.cancel()
         if not task.done():
             return await _time_out(task, tool, timeout)
-    if task.cancelled():
-        return Raised(asyncio.CancelledError())
-    return task.result()
+    try:
+        return task.result()
+    except asyncio.CancelledError as error:
+        return Raised(error)
 
 
 async def _on_loop(tool: Tool, args: dict[str, Any], call: ToolCall, config: dict[str, Any] | None) -> Any:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphwright._internal.aio import call_maybe_async
 from graphwright._internal.jsonio import dumps
+from graphwright.engine.answer_schema import Unfit
 from graphwright.engine.base import NodeContext
 from graphwright.engine.nodes._binding import NodeRun
-from graphwright.engine.answer_schema import Unfit
 from graphwright.engine.state import NodeResult
 from graphwright.exceptions import EmptyReplyError, ModelRefusalError, OutputSchemaError
 from graphwright.messages import AIMessage, HumanMessage, ToolMessage

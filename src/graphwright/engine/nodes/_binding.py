@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphwright.engine.base import NodeContext
 from graphwright.engine.answer_schema import AnswerSchema, EarlyAnswer
+from graphwright.engine.base import NodeContext
 from graphwright.exceptions import ConfigurationError
 from graphwright.messages import SystemMessage
 from graphwright.models import as_model
@@ -21,6 +21,7 @@ __all__ = ["Binding", "NodeRun", "binding_of"]
 
 _ANSWER_TOOL = "final_answer"
 _DESCRIPTION_CHARS = 120
+_MOST_PREPARED = 1000
 
 
 @dataclass(slots=True)
@@ -58,7 +59,6 @@ class NodeRun:
     """True when the loop has made a call: a forced tool choice is then met."""
     corrections: int = 0
     """How often the model was told that its answer does not fit the schema, in this loop."""
-    tried: set[str] = field(default_factory=set)
 
 
 def binding_of(node: PromptNode, context: NodeContext) -> Binding:
@@ -67,6 +67,9 @@ def binding_of(node: PromptNode, context: NodeContext) -> Binding:
     try:
         binding: Binding = prepared[node]
     except KeyError:
+        if len(prepared) >= _MOST_PREPARED:
+            # Nodes that runs add to their own graphs would gather here for ever.
+            prepared.clear()
         binding = prepared[node] = _bind(node, context)
     return binding
 

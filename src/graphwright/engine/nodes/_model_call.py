@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from graphwright.engine.base import NodeContext
@@ -17,12 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["ask", "provider_view"]
 
 
-async def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeContext) -> ModelReply:
-    """Return the model's reply to the conversation `view`.
-
-    Raises:
-        ModelError: the model could not be asked, also after retries.
-    """
+def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeContext) -> Awaitable[ModelReply]:
+    """Ask the node's model with the conversation `view`. What is awaited raises `ModelError`, also after retries."""
     binding = run.binding
     choice = node.tool_choice
     if choice not in ("auto", "none") and run.tools_used:
@@ -38,23 +35,19 @@ async def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeCont
     )
     # A text that guards may refuse is not shown before they have seen it.
     emit = None if node.guards else context.emit
-    reply = await call_model(
-        binding.model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit
-    )
-    if reply.usage is not None:
-        context.scope.usage.add(reply.usage)
-    return reply
+    if emit is None:
+        return call_model(binding.model, request)
+    return call_model(binding.model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit)
 
 
 def provider_view(system: SystemMessage | None, state: GraphState) -> list[Any]:
     """Return what the model is shown: one system message, then the conversation as a strict provider accepts it."""
     messages = state.messages
-    checked: int = state.__dict__.get("_checked", 0)
-    if checked != len(messages):
-        _check_new(state, checked)
+    if state._checked != len(messages):
+        _check_new(state)
         messages = state.messages
     if system is None:
-        return list(messages)
+        return messages[:]
     if messages[0].type != "system":
         return [system, *messages]
     return _with_callers_system_text(system, messages)
@@ -62,12 +55,12 @@ def provider_view(system: SystemMessage | None, state: GraphState) -> list[Any]:
 
 def mark_checked(state: GraphState) -> None:
     """Note that everything in the conversation is well formed, so that it is not looked at again."""
-    state.__dict__["_checked"] = len(state.messages)
+    state._checked = len(state.messages)
 
 
-def _check_new(state: GraphState, checked: int) -> None:
+def _check_new(state: GraphState) -> None:
     """Look at what was added since the last look, by whatever node, and repair it where needed."""
-    messages = state.messages
+    messages, checked = state.messages, state._checked
     start = checked if 0 < checked < len(messages) and messages[checked].type != "tool" else 0
     if problem_in(messages, start=start) is not None:
         state.messages = repair_pairs(messages)

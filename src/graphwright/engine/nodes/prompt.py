@@ -164,8 +164,7 @@ class PromptNode(BaseNode):
         if run is None:
             run = context.scratch[self] = NodeRun(binding_of(self, context))
         result = NodeResult(self.name, "prompt")
-        owed = owed_calls(state.messages) if state.iteration <= 1 else None
-        if owed:
+        if state.iteration <= 1 and state.messages[-1].type != "human" and (owed := owed_calls(state.messages)):
             await self._answer_calls(owed, None, run, state, context, result)
             return result
         if not run.looping:
@@ -174,15 +173,21 @@ class PromptNode(BaseNode):
         started = perf_counter()
         reply = await ask(self, run, view, context)
         result.llm_duration_ms = (perf_counter() - started) * 1000
-        if reply.usage is not None:
-            result.prompt_tokens = reply.usage.input_tokens or 0
-            result.completion_tokens = reply.usage.output_tokens or 0
-            result.total_tokens = reply.usage.total_tokens or 0
+        usage = reply.usage
+        if usage is not None:
+            context.usage.add(usage)
+            result.prompt_tokens = usage.input_tokens or 0
+            result.completion_tokens = usage.output_tokens or 0
+            result.total_tokens = usage.total_tokens or 0
         result.raw_output = reply.text
         if reply.calls and not (run.binding.answer_tool and self._is_answer_call(run, reply)):
             await self._answer_calls(reply.calls, reply.message, run, state, context, result)
             return result
         run.looping = False
+        if self._answers_plainly and reply.text and reply.refusal is None:
+            result.output = reply.text
+            self._add_answer(reply.message, state, result)
+            return result
         answer = read_answer(self, run, reply)
         if answer.correction:
             self._ask_again(answer, run, state, result)
@@ -190,14 +195,17 @@ class PromptNode(BaseNode):
         await self._conclude(answer, state, config, context, result)
         return result
 
+    @property
+    def _answers_plainly(self) -> bool:
+        """Whether a text that the model gives is the answer as it stands."""
+        return self.output_schema is None and not self.guards and self.strategy is None and self.postprocessor is None
+
     def _enter(self, run: NodeRun, state: GraphState, result: NodeResult) -> None:
         """Prepare for the visits of one tool loop: the system text stays the same in all of them."""
         run.tools_used = False
         run.corrections = 0
         binding = run.binding
-        if binding.system_is_fixed and not (
-            state.plan or state.reflections or (state.observations and not binding.tools)
-        ):
+        if binding.system_is_fixed and not state.has_notes:
             run.system = binding.system
             return
         text = system_text(self, binding, state, result)
@@ -260,11 +268,15 @@ class PromptNode(BaseNode):
         message = answer.message
         if self.guards:
             message = await check_answer(self, answer, context, result)
-        state.context[f"{self.name}_output"] = result.raw_output
         if result.error is not None:
+            state.context[f"{self.name}_output"] = result.raw_output
             return
+        self._add_answer(message, state, result)
+
+    def _add_answer(self, message: AIMessage, state: GraphState, result: NodeResult) -> None:
+        state.context[f"{self.name}_output"] = result.raw_output
         if self.output_key:
             state.context[self.output_key] = result.output
         state.messages.append(message)
-        mark_checked(state)
+        state._checked = len(state.messages)
         result.messages_added = [message]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from graphwright.caller import calling_as
@@ -13,9 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["caller_layer"]
 
 
-async def caller_layer(request: RunRequest, call_next: Handler) -> Any:
+def caller_layer(request: RunRequest, call_next: Handler) -> Awaitable[Any]:
     """Run the rest with the request's caller; without one, the ambient caller stays."""
     if request.caller is None and request.session_id is None:
-        return await call_next(request)
+        return call_next(request)
+    return _called(request, call_next)
+
+
+async def _called(request: RunRequest, call_next: Handler) -> Any:
     with calling_as(request.caller, session_id=request.session_id):
         return await call_next(request)
