@@ -302,14 +302,25 @@ async def test_bindings_are_kept_for_a_bounded_number_of_tool_lists() -> None:
     assert len(adapter._prepared) <= 32
 
 
-async def test_tools_for_a_model_without_tools_are_a_clear_error() -> None:
-    model = as_model(Awaiting())
+async def test_a_model_without_tool_support_is_told_of_its_tools_in_words() -> None:
+    class Choosing(Awaiting):
+        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
+            told = str(messages[-1].content) + str(messages[0].content)
+            text = '{"tool": "f", "arguments": {}}' if "JSON" in told else "plain"
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(content=text))])
 
-    assert not model.capabilities.tools
-    assert not supports_tools(Awaiting())
+    model = as_model(Choosing())
+    assert not supports_tools(Choosing())
     assert supports_tools(Blocking())
+    assert model.capabilities.tools
+    assert (await call_model(model, question())).text == "plain"
+    reply = await call_model(model, question(tools=[ToolSpec(name="f")], tool_choice="required"))
+    assert [(call.name, call.args) for call in reply.calls] == [("f", {})]
+
+
+async def test_tools_for_an_adapter_of_a_model_without_tools_are_a_clear_error() -> None:
     with pytest.raises(ConfigurationError, match="'Awaiting' takes no tools"):
-        await call_model(model, question(tools=TOOLS))
+        await call_model(LangChainModel(Awaiting()), question(tools=TOOLS))
 
 
 async def test_a_bound_model_keeps_what_was_bound_and_takes_tools() -> None:
@@ -346,7 +357,18 @@ async def test_a_runnable_of_ones_own_answers_with_text_or_a_message() -> None:
     assert (await call_model(words, question())).text == "you said hello"
     assert "".join(await texts(words)) == "you said hello"
     assert (await call_model(message, question())).text == "hi"
-    assert not words.capabilities.tools
+
+
+async def test_a_chain_gets_the_messages_as_they_are_and_its_own_calls_count() -> None:
+    seen: list[Any] = []
+
+    def chain(messages: Any) -> AIMessage:
+        seen.append(messages)
+        return AIMessage("", tool_calls=[{"id": "x", "name": "f", "args": {}}])
+
+    reply = await call_model(as_model(RunnableLambda(chain)), question(tools=[ToolSpec(name="f")]))
+    assert [call.name for call in reply.calls] == ["f"]
+    assert len(seen) == 1
 
 
 async def test_a_runnable_that_answers_with_neither_is_a_clear_error() -> None:

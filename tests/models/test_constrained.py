@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from pydantic import BaseModel, Field
 
 from graphwright.exceptions import ConfigurationError, ModelError, OutputSchemaError
+from graphwright.messages import text_of
 from graphwright.models import constrained
 from graphwright.models.base import ModelCapabilities, ModelRequest
 from graphwright.models.constrained import ConstrainedToolModel, Written
@@ -423,13 +424,13 @@ async def test_a_langchain_model_without_bind_tools_can_call_tools() -> None:
     from graphwright.models import as_model
 
     fake = GenericFakeChatModel(messages=iter([AIMessage(ADD_CALL), AIMessage("The sum is 5.")]))
-    model: Any = tools_in_words(as_model(fake))
+    model: Any = as_model(fake)
 
     called = await model.complete(_request())
     pieces = [piece async for piece in model.stream(_request(tools=()))]
 
     assert _calls(called) == [("add", {"a": 2, "b": 3})]
-    assert "".join(piece for piece in pieces if isinstance(piece, str)) == "The sum is 5."
+    assert "".join(text_of(piece) for piece in pieces) == "The sum is 5."
 
 
 def test_a_conversation_becomes_alternating_turns_that_begin_and_end_with_the_user() -> None:

@@ -116,14 +116,18 @@ class LangChainModel(_Adapter):
 
 
 class RunnableModel(_Adapter):
-    """Any other LangChain runnable that takes messages: a bound model, a model with fallbacks, a chain."""
+    """Any other LangChain runnable that takes messages: a bound model, a model with fallbacks, a chain.
+
+    A chain that nothing can be bound to gets the messages as they are: it has to know the tools by itself.
+    """
 
     def __init__(self, runnable: Runnable[Any, Any], *, name: str = "") -> None:
         self.runnable = runnable
         self._inner = list(_chat_models(runnable))
+        self._is_chain = not self._inner and not supports_tools(runnable)
         super().__init__(
             name or (_name_of(self._inner[0]) if self._inner else runnable.get_name()),
-            ModelCapabilities(tools=supports_tools(runnable), streaming=True),
+            ModelCapabilities(tools=self._is_chain or supports_tools(runnable), streaming=True),
             own_retries=_has_retry(runnable) or any(map(_retries_itself, self._inner)),
         )
 
@@ -152,7 +156,7 @@ class RunnableModel(_Adapter):
 
     def _bind(self, request: ModelRequest) -> Any:
         runnable = _rebuilt(self.runnable, lambda model: _sampled(model, request))
-        if not request.tools or request.tool_choice == "none":
+        if not request.tools or request.tool_choice == "none" or self._is_chain:
             return runnable
         return _with_tools(runnable, request, self.name)
 

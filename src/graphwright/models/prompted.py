@@ -8,22 +8,60 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from graphwright.messages import text_of
-from graphwright.models.base import ChatModel, ModelRequest, StreamingChatModel
+from graphwright.models.base import ChatModel, ModelCapabilities, ModelRequest, StreamingChatModel
 from graphwright.models.constrained import ConstrainedToolModel, Written
 from graphwright.models.plain_turns import Turn
 from graphwright.usage import Usage
 
 if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
+    from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 
-__all__ = ["PromptedText", "tools_in_words"]
+__all__ = ["PromptedText", "ToolsInWords", "tools_in_words"]
 
 _LIMIT_REACHED = frozenset({"length", "max_tokens", "MAX_TOKENS", "max_output_tokens"})
 
 
 def tools_in_words(model: ChatModel) -> ChatModel:
     """Return a model that takes tools and output schemas, made of one that does not."""
-    return ConstrainedToolModel(PromptedText(model))
+    return ToolsInWords(model)
+
+
+class ToolsInWords:
+    """A chat model without tool support, told of tools and schemas in words; anything else goes to it as it is."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self._with_tools = ConstrainedToolModel(PromptedText(model))
+        self.own_retries = bool(getattr(model, "own_retries", False))
+        """Whether the client makes failed calls again by itself."""
+        self.reports_itself = bool(getattr(model, "reports_itself", False))
+        """Whether the model inside tells LangChain callbacks of its calls by itself."""
+
+    def __repr__(self) -> str:
+        return f"ToolsInWords({self._model!r})"
+
+    @property
+    def name(self) -> str:
+        """The name of the chat model."""
+        return self._model.name
+
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """Tools and structured output, and streaming where the model can."""
+        streaming = self._model.capabilities.streaming and isinstance(self._model, StreamingChatModel)
+        return ModelCapabilities(tools=True, structured_output=True, streaming=streaming)
+
+    async def complete(self, request: ModelRequest) -> AIMessage:
+        """Answer the request. Raises what `ConstrainedToolModel.complete` does."""
+        return await self._asked(request).complete(request)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[AIMessageChunk | str]:
+        """Yield the answer in pieces. Raises what `ConstrainedToolModel.stream` does."""
+        return cast(StreamingChatModel, self._asked(request)).stream(request)
+
+    def _asked(self, request: ModelRequest) -> ChatModel:
+        plain = not request.tools and request.output_schema is None
+        return self._model if plain else self._with_tools
 
 
 class PromptedText:

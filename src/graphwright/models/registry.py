@@ -26,7 +26,7 @@ def as_model(model: Any, **options: Any) -> ChatModel:
     `as_model("openai:name", base_url="http://127.0.0.1:8000/v1")` or `"openai_compatible:name@http://127.0.0.1:8000/v1"`;
     the latter never sends `OPENAI_API_KEY`. Failed calls of a model made from a string are retried by `call_model`
     and not by the client. A LangChain chat model or runnable is wrapped; its settings, retries among them, stay as
-    they are. A `ChatModel` is returned as it is.
+    they are. One that takes no tools is told of them in words. A `ChatModel` is returned as it is.
 
     Raises:
         UnknownModelError: the string names no known provider.
@@ -60,7 +60,14 @@ def _wrapped(model: Any) -> ChatModel | None:
 
     from graphwright.models.adapters import LangChainModel, RunnableModel
 
-    return LangChainModel(model) if isinstance(model, BaseChatModel) else RunnableModel(model)
+    adapted = LangChainModel(model) if isinstance(model, BaseChatModel) else RunnableModel(model)
+    return adapted if adapted.capabilities.tools else _in_words(adapted)
+
+
+def _in_words(model: ChatModel) -> ChatModel:
+    from graphwright.models.prompted import tools_in_words
+
+    return tools_in_words(model)
 
 
 def _build(parsed: ModelString, string: str, options: Mapping[str, Any]) -> ChatModel:
