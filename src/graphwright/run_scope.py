@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphwright._internal.ids import new_run_id
 from graphwright.usage import Usage
@@ -11,13 +11,27 @@ from graphwright.usage import Usage
 if TYPE_CHECKING:
     from graphwright.run_events import Emit
 
-__all__ = ["RunScope", "current_run", "run_scope"]
+__all__ = ["RunScope", "Spent", "current_run", "run_scope"]
+
+
+class Spent:
+    """What a run has used of its limits so far. Its children count on the same object."""
+
+    __slots__ = ("mutations", "steps", "stop")
+
+    def __init__(self) -> None:
+        self.steps = 0
+        """Node executions."""
+        self.mutations = 0
+        """Changes of the graph."""
+        self.stop: Any = None
+        """Why a hook ended the run, wherever in it; everything around it ends too."""
 
 
 class RunScope:
     """The run that is going on here."""
 
-    __slots__ = ("_run_id", "deadline", "emit", "path", "usage")
+    __slots__ = ("_run_id", "deadline", "emit", "path", "spent", "usage")
 
     def __init__(
         self, run_id: str | None = None, path: str = "", emit: Emit | None = None, deadline: float | None = None
@@ -31,6 +45,8 @@ class RunScope:
         """`time.monotonic()` value at which the run is stopped."""
         self.usage = Usage()
         """Tokens of every model call of the run so far, whichever node made it."""
+        self.spent = Spent()
+        """What the run has used of its limits, children included."""
 
     @property
     def known_run_id(self) -> str | None:

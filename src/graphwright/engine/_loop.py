@@ -21,7 +21,7 @@ async def traverse(run: GraphRun) -> None:
     Raises:
         GraphExecutionError: a node failed and nothing took the failure, or a node led to one that does not exist.
     """
-    state, graph, limits = run.state, run.state.graph, run.context.limits
+    state, graph, limits, spent = run.state, run.state.graph, run.context.limits, run.context.spent
     current: str = graph.entry
     redirects = 0
     while current != END:
@@ -30,7 +30,7 @@ async def traverse(run: GraphRun) -> None:
             raise run.error(
                 f"the next node {current!r} does not exist", node_name=run.last.node_name if run.last else current
             )
-        if state.iteration >= limits.max_iterations:
+        if spent.steps >= limits.max_iterations:
             run.stop = Stop(
                 "limit", f"the run's limit of {limits.max_iterations} node executions", limits.max_iterations
             )
@@ -46,6 +46,9 @@ async def traverse(run: GraphRun) -> None:
             continue
         redirects = 0
         current = await visit(run, node)
+        if spent.stop is not None:
+            run.stop = spent.stop
+            return
 
 
 def _allowed(run: GraphRun, node: Any) -> int:

@@ -10,7 +10,7 @@ from graphwright.engine._run import GraphRun, Stop
 from graphwright.engine._transition import annotated_route, error_route, next_node
 from graphwright.engine.edges import END
 from graphwright.engine.state import GraphMutation, NodeResult
-from graphwright.exceptions import ConfigurationError, GraphwrightError, NodeNotFoundError
+from graphwright.exceptions import ConfigurationError, GraphExecutionError, GraphwrightError, NodeNotFoundError
 from graphwright.run_events import GraphMutated, NodeFailed, NodeFinished, NodeStarted
 
 __all__ = ["visit"]
@@ -29,6 +29,7 @@ async def visit(run: GraphRun, node: Any) -> str:
     state.current_node = name
     state.visited.append(name)
     state.iteration += 1
+    run.context.spent.steps += 1
     count = state.node_iterations.get(name, 0) + 1
     state.node_iterations[name] = count
     before = len(state.messages)
@@ -76,6 +77,8 @@ async def visit(run: GraphRun, node: Any) -> str:
         else:
             await emit(NodeFinished(name, result, state.messages, run_id=context.run_id, path=context.path))
     if next_name is None:
+        if isinstance(result.cause, GraphExecutionError):
+            raise result.cause  # of a graph inside this one: its class says more than a new one would
         raise run.error(result.error or "", node_name=name, cause=_root(result.cause))
     return next_name
 
@@ -107,7 +110,7 @@ def _redirect(run: GraphRun, node: Any, hook_name: str, result: NodeResult | Non
     target = run.state.current_node
     if target == END:
         reason = (result.error if result is not None else None) or f"stopped by {hook_name}"
-        run.stop = Stop("hook", reason, stopped_by=hook_name)
+        run.context.spent.stop = Stop("hook", reason, stopped_by=hook_name)
     elif result is not None:
         result.transition_reason = f"redirected by {hook_name}"
     return target
@@ -169,7 +172,7 @@ async def _try_mutation(run: GraphRun, mutation: GraphMutation) -> str | None:
     limit = run.context.limits.max_mutations
     if not run.allow_mutation:
         return "self-modification is off"
-    if run.mutations >= limit:
+    if run.context.spent.mutations >= limit:
         return f"the run has used its {limit} graph changes"
     refusal = await run.hooks.refuses_mutation(mutation, run.state)
     if refusal is not None:
@@ -179,6 +182,7 @@ async def _try_mutation(run: GraphRun, mutation: GraphMutation) -> str | None:
     except (ConfigurationError, NodeNotFoundError) as error:
         return str(error)
     run.mutations += 1
+    run.context.spent.mutations += 1
     return None
 
 

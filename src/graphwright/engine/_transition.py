@@ -12,7 +12,7 @@ from graphwright.engine.state import NodeResult
 if TYPE_CHECKING:
     from graphwright.engine.graph import PromptGraph
 
-__all__ = ["ANSWER_RETRY", "TOOL_LOOP", "annotated_route", "error_route", "exhausted_route", "next_node"]
+__all__ = ["ANSWER_RETRY", "SAME_NODE", "TOOL_LOOP", "annotated_route", "error_route", "exhausted_route", "next_node"]
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,8 @@ TOOL_LOOP = "tool_calls_present"
 ANSWER_RETRY = "answer_does_not_fit"
 """The `transition_reason` of a visit whose answer does not fit its schema: the same node asks again."""
 
-_SAME_NODE = frozenset({TOOL_LOOP, ANSWER_RETRY})
+SAME_NODE = frozenset({TOOL_LOOP, ANSWER_RETRY})
+"""The reasons for which the same node runs again."""
 _ROUTE_KEYS = ("_next", "route", "next_step", "goto")
 
 
@@ -32,7 +33,7 @@ def next_node(graph: PromptGraph, node: Any, result: NodeResult) -> str:
     In this order: the tool loop, the node's own `next_node`, an output key that matches a transition or a declared
     target, edges by priority, other transitions, `default_next`, the end.
     """
-    if result.transition_reason in _SAME_NODE:
+    if result.transition_reason in SAME_NODE:
         return str(node.name)
     if result.next_node is not None:
         return result.next_node

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 from graphwright.engine.state import GraphState, NodeEvent, NodeFlag, NodeResult
 from graphwright.exceptions import ConfigurationError, GraphwrightError
-from graphwright.run_scope import RunScope
+from graphwright.run_scope import RunScope, Spent
 from graphwright.usage import Usage
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class NodeContext(RunScope):
         self.emit = emit
         self.deadline = deadline
         self.usage = Usage()
+        self.spent = Spent()
         self.model = model
         self.tools = tools
         """The tools of the engine, for nodes that take them."""
@@ -100,6 +101,13 @@ class NodeContext(RunScope):
         """What nodes worked out once for this engine, by node."""
         self.scratch: dict[Any, Any] = {}
         """What nodes keep for this run, by node."""
+
+    def child(self, name: str) -> NodeContext:
+        """Return the context of a child that runs inside this run: one step further down the path, the rest shared."""
+        twin = copy(self)
+        twin.path = f"{self.path}/{name}" if self.path else name
+        twin.scratch = {}
+        return twin
 
     def listening(self, emit: Emit | None) -> NodeContext:
         """Return the same context with another sink."""
