@@ -437,3 +437,29 @@ async def test_callbacks_see_each_model_call_and_each_tool_call_once() -> None:
     await all_of((await agent_of(*steps)).astream_with_tools("go", {"callbacks": [handler]}))
     assert [entry for entry in handler.seen if not entry.startswith("token")] == plain.split()
     assert "token 'ok'" in handler.seen
+
+
+async def test_leaving_while_a_thought_is_open_or_a_tool_fails_closes_cleanly() -> None:
+    hold = asyncio.Event()
+    model = ScriptedModel([says(thinking="a long thought", chunks=["one ", hold, "two"])])
+    stream = (await build_agent(model=model)).astream_with_tools("go")
+    await anext(stream)
+    assert await stream.aclose() is None
+    assert model.abandoned == 1
+
+    failing, go = asyncio.Event(), asyncio.Event()
+
+    async def fails() -> str:
+        """Fail."""
+        failing.set()
+        await go.wait()
+        raise ValueError("now")
+
+    agent = await agent_of(calls("fails"), tools=[fails])
+    stream = agent.astream_with_tools("go")
+    await anext(stream)
+    reading = asyncio.create_task(all_of(stream))
+    await failing.wait()
+    go.set()
+    assert await stream.aclose() is None
+    assert await reading == []
