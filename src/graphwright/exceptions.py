@@ -5,6 +5,7 @@ GraphwrightError
 │   ├── UnknownPatternError
 │   ├── UnknownModelError
 │   ├── GraphInvalidError                  .problems
+│   ├── GraphSerializationError
 │   └── MissingExtraError (ImportError)    .extra
 ├── GraphExecutionError (RuntimeError)     the run has no answer: .graph_name .node_name .error .report
 │   ├── GraphIterationLimitError           .limit .pending_tools
@@ -54,6 +55,7 @@ __all__ = [
     "GraphExecutionError",
     "GraphInvalidError",
     "GraphIterationLimitError",
+    "GraphSerializationError",
     "GraphStoppedError",
     "GraphwrightError",
     "GuardrailViolation",
@@ -106,6 +108,10 @@ class GraphInvalidError(ConfigurationError):
         self.problems = list(problems)
         listed = "\n".join(f"  - {problem}" for problem in self.problems)
         super().__init__(f"graph {graph_name!r} cannot run:\n{listed}")
+
+
+class GraphSerializationError(ConfigurationError):
+    """A graph cannot be written as data without losing something, or the data would run code that is not allowed."""
 
 
 class MissingExtraError(ConfigurationError, ImportError):

@@ -34,6 +34,7 @@ __all__ = [
     "ThinkingDelta",
     "ToolFinished",
     "ToolStarted",
+    "ViewChanged",
     "number",
 ]
 
@@ -169,6 +170,21 @@ class ToolFinished(_Event):
 
 
 @dataclass(slots=True)
+class ViewChanged(_Event):
+    """What a node shows its model was compacted: it no longer begins with what was shown before."""
+
+    node: str
+    scope: str
+    """The node's `context_scope`."""
+    left_out: int
+    """How many messages of the conversation are not shown as they are."""
+    facts: int
+    """How many facts the ledger holds."""
+    tokens: int
+    """About how many tokens the messages shown have, without the node's own system message."""
+
+
+@dataclass(slots=True)
 class GraphMutated(_Event):
     """The graph of this run was changed, or a change was refused."""
 
@@ -200,6 +216,7 @@ RunEvent = (
     | ToolStarted
     | ToolFinished
     | GraphMutated
+    | ViewChanged
     | RunFinished
 )
 

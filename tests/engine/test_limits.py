@@ -86,7 +86,7 @@ async def test_the_last_report_is_the_own_runs_also_beside_others() -> None:
     model = ScriptedModel.answering(
         lambda messages: calls("t") if len(messages) < 2 * int(text_of(messages[0])) - 1 else says("end")
     )
-    engine = PromptGraphEngine(build_react_graph([t]), model)
+    engine = PromptGraphEngine(build_react_graph([t]), model, compaction=False)
 
     async def one(number: int) -> tuple[int, int]:
         result = await engine.ainvoke(str(number))
@@ -147,7 +147,7 @@ def test_limits_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
 
 
 async def test_a_long_run_keeps_every_message() -> None:
-    model = ScriptedModel.answering(lambda messages: calls("t") if len(messages) < 400 else says("end"))
+    model = ScriptedModel([*(calls("t") for _ in range(199)), says("end")])
     agent = await build_agent(model=model, extra_tools=[t], max_agent_iterations=300)
     result = await agent.ainvoke("go")
     assert len(result.messages) == 400

@@ -20,7 +20,6 @@ from graphwright.engine import (
 from graphwright.exceptions import (
     ConfigurationError,
     EmptyReplyError,
-    FeatureOffError,
     ModelRefusalError,
     OutputSchemaError,
 )
@@ -470,10 +469,4 @@ async def test_a_listener_sees_guarded_text_only_after_the_verdict() -> None:
 )
 def test_values_that_do_not_fit_are_refused_when_the_node_is_made(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError):
-        PromptNode("ask", **options)
-
-
-@pytest.mark.parametrize("options", [{"context_scope": "ledger"}, {"auto_ledger_after": 3}, {"compaction": True}])
-def test_options_of_features_that_are_not_there_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(FeatureOffError):
         PromptNode("ask", **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from graphwright.agent import Agent, build_agent
 from graphwright.exceptions import GraphwrightError
 from graphwright.messages import message_to_dict, problem_in
+from graphwright.run_events import ViewChanged
 from graphwright.testing import (
     ScriptedModel,
     call,
@@ -106,9 +108,9 @@ def plain(messages: list[Any]) -> list[Any]:
     return shown
 
 
-async def outcome(how: str, steps: list[Any]) -> tuple[Outcome, ScriptedModel]:
+async def outcome(how: str, steps: list[Any], **options: Any) -> tuple[Outcome, ScriptedModel]:
     model = ScriptedModel(steps)
-    agent = await build_agent(model=model, extra_tools=TOOLS, max_agent_iterations=len(steps))
+    agent = await build_agent(model=model, extra_tools=TOOLS, max_agent_iterations=len(steps), **options)
     error: BaseException | None = None
     messages: list[Any] = []
     usage = None
@@ -218,9 +220,29 @@ async def test_a_run_that_is_aborted_anywhere_leaves_a_conversation_that_a_stric
 @given(script=SCRIPTS)
 async def test_between_two_model_calls_of_a_run_the_earlier_messages_stay_as_they_were(script: Any) -> None:
     turns, end = script
-    _, model = await outcome("astream", [*turns, end])
+    _, model = await outcome("astream", [*turns, end], context_compaction=False)
     for earlier, later in zip(model.inputs, model.inputs[1:], strict=False):
         assert [message_to_dict(m) for m in later[: len(earlier)]] == [message_to_dict(m) for m in earlier]
+
+
+@SETTINGS
+@given(script=SCRIPTS, after=st.integers(1, 3))
+async def test_what_was_shown_before_changes_only_where_an_event_says_so(script: Any, after: int) -> None:
+    turns, end = script
+    model = ScriptedModel([*turns, *turns, end])
+    agent = await build_agent(model=model, extra_tools=TOOLS, max_agent_iterations=9, context_compaction=after)
+    run = agent.start("go")
+    told = 0
+    try:
+        async for event in run.events():
+            told += isinstance(event, ViewChanged)
+        await run.result()
+    except GraphwrightError:
+        pass
+    seen = [[message_to_dict(message) for message in given_messages] for given_messages in model.inputs]
+    assert told == sum(later[: len(earlier)] != earlier for earlier, later in pairwise(seen))
+    assert [problem_in(given_messages) for given_messages in model.inputs] == [None] * len(model.inputs)
+    assert all("go" in [message.content for message in given_messages] for given_messages in model.inputs)
 
 
 async def test_each_tool_call_of_a_turn_has_one_result_in_the_order_asked_in_twenty_runs() -> None:

@@ -16,10 +16,10 @@ from graphwright.agent._options import (
     instructions_text,
     refuse_missing_features,
 )
+from graphwright.agent._patterns import graph_of, node_limit, run_limit
 from graphwright.agent._trace import print_tool_result
 from graphwright.engine.execution import PromptGraphEngine
 from graphwright.engine.graph import PromptGraph
-from graphwright.engine.prebuilts import build_react_graph
 from graphwright.exceptions import ConfigurationError
 
 __all__ = ["build_agent"]
@@ -72,13 +72,18 @@ async def build_agent(
     output_schema: Any = None,
     max_parallel_tools: int = 32,
     tool_timeout: float | None = None,
+    allow_self_modification: bool = True,
+    max_mutations_per_run: int = 10,
+    human_handler: Callable[..., Any] | None = None,
 ) -> Agent:
     """Build an agent. Only `model` is required.
 
     `model` is a LangChain chat model, a `Runnable`, a model of your own, or a string such as `"openai:gpt-5-mini"`.
     `extra_tools` are plain typed functions or LangChain tools; `instructions` is the system prompt;
-    `output_schema` is a pydantic model that the final answer fits (`RunResult.output`). `max_agent_iterations` is the
-    most model calls of a run: 15 for the default pattern when left out. `max_invocation_time` and `tool_timeout` are
+    `output_schema` is a pydantic model that the final answer fits (`RunResult.output`). `agent_pattern` is a name of
+    `AGENT_PATTERNS` or a graph; `node_pool` are nodes from which it chooses its next step. `max_agent_iterations`
+    is the most node executions of a run: when left out, 15 for the default pattern, 25 for a graph of your own, and
+    for other patterns what the budgets of their stages add up to. `max_invocation_time` and `tool_timeout` are
     seconds; `tool_timeout=None` leaves a call only the limit of its run.
 
     Raises:
@@ -113,8 +118,6 @@ async def build_agent(
             "on_tool_progress": on_tool_progress,
             "adaptive": adaptive,
             "context_engine": context_engine,
-            "context_compaction": context_compaction,
-            "node_pool": node_pool,
             "code_action": code_action,
             "expose_resources": expose_resources,
             "expose_prompts": expose_prompts,
@@ -135,10 +138,14 @@ async def build_agent(
     graph = GraphOptions(
         agent_pattern=_one_pattern(agent_pattern, pattern),
         graph_blocks=graph_blocks,
+        node_pool=node_pool,
         output_schema=output_schema,
         max_agent_iterations=max_agent_iterations,
+        allow_self_modification=allow_self_modification,
+        max_mutations_per_run=max_mutations_per_run,
+        context_compaction=context_compaction,
     )
-    run = RunOptions(max_invocation_time=max_invocation_time, hooks=hooks)
+    run = RunOptions(max_invocation_time=max_invocation_time, hooks=hooks, human_handler=human_handler)
     return _assemble(model, instructions, tools, graph, run)
 
 
@@ -152,29 +159,24 @@ def _one_pattern(agent_pattern: Any, pattern: Any) -> Any:
 
 
 def _assemble(model: Any, instructions: Any, tools: ToolOptions, graph: GraphOptions, run: RunOptions) -> Agent:
-    custom = isinstance(graph.agent_pattern, PromptGraph)
+    built = graph_of(graph)
+    own = built is graph.agent_pattern or graph.node_pool is not None
     engine = PromptGraphEngine(
-        _graph_of(graph),
+        built,
         model,
-        max_iterations=int(graph.max_agent_iterations),
-        max_node_iterations=graph.node_iterations,
+        max_iterations=run_limit(graph, built),
+        max_node_iterations=node_limit(graph, built),
         hooks=run.hooks,
+        allow_self_modification=graph.allow_self_modification,
+        max_mutations_per_run=graph.max_mutations_per_run,
         tools=tools.extra_tools,
         tool_summary=tools.tool_summary,
         max_parallel_tools=tools.max_parallel_tools,
         tool_timeout=tools.tool_timeout,
         trace=print_tool_result if tools.trace_tools else None,
-        # A graph of the user's own gets no instructions that the user did not give.
-        instructions="" if custom and instructions is None else instructions_text(instructions),
+        # Nodes of the user's own get no instructions that the user did not give.
+        instructions="" if own and instructions is None else instructions_text(instructions),
+        human_handler=run.human_handler,
+        compaction=graph.context_compaction,
     )
     return Agent(engine, max_seconds=run.max_invocation_time, output_schema=graph.output_schema)
-
-
-def _graph_of(options: GraphOptions) -> PromptGraph:
-    if isinstance(options.agent_pattern, PromptGraph):
-        return options.agent_pattern
-    return build_react_graph(
-        blocks=options.graph_blocks,
-        max_node_iterations=options.react_iterations,
-        output_schema=options.output_schema,
-    )

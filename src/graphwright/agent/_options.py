@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,17 @@ __all__ = [
     "refuse_missing_features",
 ]
 
-AGENT_PATTERNS = ("react",)
+AGENT_PATTERNS = (
+    "react",
+    "managed",
+    "code-action",
+    "verify",
+    "peoatr",
+    "research",
+    "autonomous",
+    "deliberate",
+    "debate",
+)
 """The names that `agent_pattern` takes."""
 
 DEFAULT_SYSTEM_PROMPT = (
@@ -37,9 +47,6 @@ class _LeftOut(int):
 
 LEFT_OUT = _LeftOut(25)
 """The `max_agent_iterations` of a caller who gives none."""
-
-_REACT_ITERATIONS = 15
-_NODE_ITERATIONS = 25
 
 _OFF: dict[str, tuple[Any, ...]] = {
     "servers": (None,),
@@ -68,8 +75,6 @@ _OFF: dict[str, tuple[Any, ...]] = {
     "on_tool_progress": (None,),
     "adaptive": (None, False),
     "context_engine": (None,),
-    "context_compaction": (None, False),
-    "node_pool": (None,),
     "code_action": (None,),
     "expose_resources": (False, None),
     "expose_prompts": (False, None),
@@ -116,40 +121,57 @@ class GraphOptions:
 
     agent_pattern: str | PromptGraph | None = None
     graph_blocks: list[Any] | None = None
+    node_pool: Iterable[Any] | None = None
     output_schema: Any = None
     max_agent_iterations: int = LEFT_OUT
+    allow_self_modification: bool = True
+    max_mutations_per_run: int = 10
+    context_compaction: Any = None
+    """How long tool loops are compacted: a bool, a number of tool results or a `ContextCompaction`."""
 
     def __post_init__(self) -> None:
-        pattern = self.agent_pattern
-        if isinstance(pattern, PromptGraph):
-            if self.graph_blocks:
-                raise ConfigurationError(
-                    "graph_blocks= goes to a named pattern; set blocks= on the nodes of your graph"
-                )
-            if self.output_schema is not None:
-                raise ConfigurationError("output_schema= goes to a named pattern; set it on the node that answers")
-        elif isinstance(pattern, str):
-            if pattern not in AGENT_PATTERNS:
-                raise UnknownPatternError(
-                    f"no agent pattern named {pattern!r}; choose one of {', '.join(AGENT_PATTERNS)}, "
-                    "or give a PromptGraph"
-                )
-        elif pattern is not None:
+        if self.node_pool is not None:
+            self._check_pool()
+        if isinstance(self.agent_pattern, PromptGraph):
+            self._check_graph()
+        elif self.agent_pattern is not None:
+            _check_name(self.agent_pattern)
+        mutations = self.max_mutations_per_run
+        if isinstance(mutations, bool) or not isinstance(mutations, int) or mutations < 0:
+            raise ConfigurationError(f"max_mutations_per_run is {mutations!r}; give a whole number, or 0 for none")
+
+    @property
+    def iterations(self) -> int | None:
+        """The most node executions of a run, or `None` when the caller leaves it open."""
+        return None if isinstance(self.max_agent_iterations, _LeftOut) else self.max_agent_iterations
+
+    def _check_pool(self) -> None:
+        if isinstance(self.node_pool, (str, Mapping, PromptGraph)) or not isinstance(self.node_pool, Iterable):
+            raise ConfigurationError(f"node_pool is {self.node_pool!r}; give a list of nodes")
+        if self.agent_pattern not in (None, "autonomous"):
             raise ConfigurationError(
-                f"agent_pattern is {pattern!r}; give one of {', '.join(AGENT_PATTERNS)}, or a PromptGraph"
+                f"node_pool= makes an autonomous agent, and agent_pattern is {self.agent_pattern!r}; give one of them"
             )
+        if self.graph_blocks:
+            raise ConfigurationError("graph_blocks= goes to a named pattern; set blocks= on the nodes of node_pool=")
 
-    @property
-    def react_iterations(self) -> int:
-        """The node limit of the ReAct graph: 15, or more when the caller asks for more."""
-        if isinstance(self.max_agent_iterations, _LeftOut):
-            return _REACT_ITERATIONS
-        return max(_REACT_ITERATIONS, self.max_agent_iterations)
+    def _check_graph(self) -> None:
+        if self.graph_blocks:
+            raise ConfigurationError("graph_blocks= goes to a named pattern; set blocks= on the nodes of your graph")
+        if self.output_schema is not None:
+            raise ConfigurationError("output_schema= goes to a named pattern; set it on the node that answers")
 
-    @property
-    def node_iterations(self) -> int:
-        """The engine's ceiling for one node: 25, or more when the caller asks for more."""
-        return max(_NODE_ITERATIONS, self.max_agent_iterations)
+
+def _check_name(pattern: Any) -> None:
+    known = ", ".join(AGENT_PATTERNS)
+    if not isinstance(pattern, str):
+        raise ConfigurationError(f"agent_pattern is {pattern!r}; give one of {known}, or a PromptGraph")
+    if pattern == "pipeline":
+        raise UnknownPatternError(
+            "the pattern 'pipeline' is made of your own nodes; give agent_pattern=PromptGraph.pipeline(first, second)"
+        )
+    if pattern not in AGENT_PATTERNS:
+        raise UnknownPatternError(f"no agent pattern named {pattern!r}; choose one of {known}, or give a PromptGraph")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,6 +182,9 @@ class RunOptions:
     """Seconds; 0 is no limit."""
 
     hooks: Iterable[Any] | None = None
+
+    human_handler: Callable[..., Any] | None = None
+    """`human_handler(prompt, state)` decides for a person."""
 
     def __post_init__(self) -> None:
         seconds = self.max_invocation_time

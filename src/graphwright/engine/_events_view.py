@@ -17,6 +17,7 @@ from graphwright.run_events import (
     TextDelta,
     ToolFinished,
     ToolStarted,
+    ViewChanged,
 )
 
 __all__ = ["v2_event"]
@@ -55,6 +56,9 @@ def _shape(event: RunEvent) -> tuple[str, str, dict[str, Any]]:
         case GraphMutated():
             data = {"mutation": event.mutation, "applied": event.applied, "reason": event.reason}
             return event.node, "on_graph_mutation", data
+        case ViewChanged():
+            data = {"scope": event.scope, "left_out": event.left_out, "facts": event.facts, "tokens": event.tokens}
+            return event.node, "on_view_changed", data
     return "", "", {}
 
 

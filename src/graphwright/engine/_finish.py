@@ -8,7 +8,7 @@ from typing import Any
 from graphwright._internal.jsonio import dumps
 from graphwright.engine._run import GraphRun, Stop
 from graphwright.engine.result import RunResult
-from graphwright.exceptions import GraphExecutionError, GraphIterationLimitError, GraphStoppedError
+from graphwright.exceptions import GraphExecutionError, GraphIterationLimitError
 from graphwright.messages import AIMessage, text_of
 
 __all__ = ["finish"]
@@ -54,7 +54,7 @@ def _without_answer(run: GraphRun, stop: Stop) -> GraphExecutionError:
     pending = _unseen_tools(run)
     waiting = f" before the model saw the results of {', '.join(pending)}" if pending else " before there was an answer"
     if stop.kind == "hook":
-        return GraphStoppedError(
+        return stop.raises(
             f"graph {graph!r} was stopped by {stop.stopped_by}{waiting}: {stop.reason}",
             reason=stop.reason,
             stopped_by=stop.stopped_by,

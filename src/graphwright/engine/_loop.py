@@ -7,7 +7,7 @@ from typing import Any
 
 from graphwright.engine._run import GraphRun, Stop
 from graphwright.engine._step import visit
-from graphwright.engine._transition import exhausted_route
+from graphwright.engine._transition import SAME_NODE, exhausted_route
 from graphwright.engine.edges import END
 
 __all__ = ["traverse"]
@@ -39,7 +39,7 @@ async def traverse(run: GraphRun) -> None:
         if state.node_iterations.get(current, 0) >= allowed:
             redirects += 1
             onward = _onward(run, node, redirects)
-            if onward is None:
+            if onward is None or (onward == END and _in_mid_turn(run)):
                 run.stop = Stop("limit", f"the limit of {allowed} executions of node {current!r}", allowed)
                 return
             current = onward
@@ -49,6 +49,11 @@ async def traverse(run: GraphRun) -> None:
         if spent.stop is not None:
             run.stop = spent.stop
             return
+
+
+def _in_mid_turn(run: GraphRun) -> bool:
+    """Whether the last model has not seen yet what it has to answer: ending here would pass a tool result for one."""
+    return run.last is not None and run.last.transition_reason in SAME_NODE
 
 
 def _allowed(run: GraphRun, node: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from graphwright.engine.base import NodeContext
 from graphwright.engine.state import ExecutionReport, GraphState, NodeResult
-from graphwright.exceptions import GraphExecutionError
+from graphwright.exceptions import GraphExecutionError, GraphStoppedError
 
 __all__ = ["GraphRun", "Stop"]
 
@@ -21,6 +21,8 @@ class Stop:
     reason: str
     limit: int = 0
     stopped_by: str = ""
+    raises: type[GraphStoppedError] = GraphStoppedError
+    """What a run raises that a hook ended before there was an answer."""
 
 
 class GraphRun:

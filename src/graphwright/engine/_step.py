@@ -6,12 +6,14 @@ import logging
 from time import perf_counter
 from typing import Any
 
+from graphwright.engine._mutation import act as _act
+from graphwright.engine._mutation import mutate as _mutate
 from graphwright.engine._run import GraphRun, Stop
 from graphwright.engine._transition import annotated_route, error_route, next_node
 from graphwright.engine.edges import END
-from graphwright.engine.state import GraphMutation, NodeResult
-from graphwright.exceptions import ConfigurationError, GraphExecutionError, GraphwrightError, NodeNotFoundError
-from graphwright.run_events import GraphMutated, NodeFailed, NodeFinished, NodeStarted
+from graphwright.engine.state import NodeResult
+from graphwright.exceptions import GraphExecutionError, GraphwrightError
+from graphwright.run_events import NodeFailed, NodeFinished, NodeStarted
 
 __all__ = ["visit"]
 
@@ -61,6 +63,8 @@ async def visit(run: GraphRun, node: Any) -> str:
         run.guards_failed += len(result.guards_failed)
     if getattr(node, "may_mutate", True) and result.graph_mutations:
         await _mutate(run, node, result.graph_mutations)
+    if type(result.output) is dict and "_graph_action" in result.output and not failed:
+        redirect = await _act(run, node, result.output)
     timings = state.node_timings
     timings[name] = timings.get(name, 0.0) + elapsed
     state.total_tokens += result.total_tokens
@@ -103,14 +107,18 @@ def _choose(
         if onward is not None:
             result.transition_reason = "error"
             return onward
+    if redirect is not None:
+        result.transition_reason = "graph action"
+        return redirect
     return next_node(graph, node, result)
 
 
 def _redirect(run: GraphRun, node: Any, hook_name: str, result: NodeResult | None) -> str:
     target = run.state.current_node
     if target == END:
-        reason = (result.error if result is not None else None) or f"stopped by {hook_name}"
-        run.context.spent.stop = Stop("hook", reason, stopped_by=hook_name)
+        noted = run.state._stop_reason or (result.error if result is not None else None)
+        reason, raises = noted or f"stopped by {hook_name}", run.hooks.stop_error(hook_name)
+        run.context.spent.stop = Stop("hook", reason, stopped_by=hook_name, raises=raises)
     elif result is not None:
         result.transition_reason = f"redirected by {hook_name}"
     return target
@@ -153,37 +161,6 @@ def _take_messages(run: GraphRun, result: NodeResult, before: int) -> None:
         added = messages[before:]
     if added:
         result.messages_added = added
-
-
-async def _mutate(run: GraphRun, node: Any, mutations: list[GraphMutation]) -> None:
-    for mutation in mutations:
-        refusal = await _try_mutation(run, mutation)
-        if refusal:
-            logger.warning("a change of the graph by node %r was not made: %s", node.name, refusal)
-        if run.context.emit is not None:
-            context = run.context
-            told = refusal or ""
-            event = GraphMutated(node.name, mutation, refusal is None, told, run_id=context.run_id, path=context.path)
-            await run.context.emit(event)
-
-
-async def _try_mutation(run: GraphRun, mutation: GraphMutation) -> str | None:
-    """Change the run's graph; return why it was not changed, or `None`."""
-    limit = run.context.limits.max_mutations
-    if not run.allow_mutation:
-        return "self-modification is off"
-    if run.context.spent.mutations >= limit:
-        return f"the run has used its {limit} graph changes"
-    refusal = await run.hooks.refuses_mutation(mutation, run.state)
-    if refusal is not None:
-        return refusal
-    try:
-        run.state.graph.apply_mutation(mutation)
-    except (ConfigurationError, NodeNotFoundError) as error:
-        return str(error)
-    run.mutations += 1
-    run.context.spent.mutations += 1
-    return None
 
 
 def _type_of(node: Any) -> str:

@@ -50,7 +50,9 @@ class NodeContext(RunScope):
 
     __slots__ = (
         "caller_config",
+        "compaction",
         "hooks",
+        "human_handler",
         "instructions",
         "limits",
         "model",
@@ -77,6 +79,8 @@ class NodeContext(RunScope):
         trace: Callable[[Any], None] | None = None,
         instructions: str = "",
         prepared: dict[Any, Any] | None = None,
+        human_handler: Callable[..., Any] | None = None,
+        compaction: Any = None,
     ) -> None:
         self._run_id = run_id
         self.path = path
@@ -95,6 +99,10 @@ class NodeContext(RunScope):
         """The `tool_summary` of nodes that set none."""
         self.trace = trace
         """Called with the result of every tool call."""
+        self.human_handler = human_handler
+        """Asked for a person's decision: `human_handler(prompt, state)`."""
+        self.compaction = compaction
+        """The `ContextCompaction` of nodes that compact and set none; `None` means the defaults."""
         self.instructions = instructions
         """What every prompt node tells its model before its own instructions."""
         self.prepared: dict[Any, Any] = {} if prepared is None else prepared

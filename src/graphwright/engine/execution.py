@@ -15,6 +15,7 @@ from graphwright.engine._finish import finish
 from graphwright.engine._loop import traverse
 from graphwright.engine._run import GraphRun
 from graphwright.engine.base import NodeContext, RunLimits
+from graphwright.engine.compaction import ContextCompaction
 from graphwright.engine.graph import PromptGraph
 from graphwright.engine.hooks import Hooks
 from graphwright.engine.result import RunResult
@@ -22,7 +23,6 @@ from graphwright.engine.state import ExecutionReport, GraphState
 from graphwright.exceptions import (
     CodeActionBudgetError,
     ConfigurationError,
-    FeatureOffError,
     GraphBudgetExceededError,
     GraphExecutionError,
     GraphInvalidError,
@@ -83,10 +83,13 @@ class PromptGraphEngine:
         tool_timeout: float | None = None,
         trace: Any = None,
         instructions: str = "",
+        human_handler: Callable[..., Any] | None = None,
     ) -> None:
         """Prepare to run `graph` with `model` (anything that `graphwright.models.as_model` takes).
 
         `instructions` come before the own instructions of every prompt node; `trace` is called with every tool result.
+        `compaction` is for nodes that compact and set none: a `ContextCompaction`, a bool or a number of tool results.
+        `human_handler(prompt, state)` gives the decision that a `HumanNode` waits for.
 
         Raises:
             ConfigurationError: an argument does not fit; the message names it.
@@ -95,19 +98,18 @@ class PromptGraphEngine:
             raise ConfigurationError(f"graph is {graph!r}; give a PromptGraph")
         if tool_summary not in (None, *_SUMMARIES):
             raise ConfigurationError(f"tool_summary {tool_summary!r} is unknown; use one of {', '.join(_SUMMARIES)}")
-        if compaction not in (None, False):
-            raise FeatureOffError(
-                "compaction= needs context compaction, which this release does not have; leave it out"
-            )
         _check_at_least(1, max_iterations=max_iterations, max_parallel_tools=max_parallel_tools)
         if max_node_iterations is not None:
             _check_at_least(1, max_node_iterations=max_node_iterations)
         if tool_timeout is not None and tool_timeout <= 0:
             raise ConfigurationError(f"tool_timeout is {tool_timeout!r}; give seconds above 0, or None for no limit")
+        if human_handler is not None and not callable(human_handler):
+            raise ConfigurationError(f"human_handler is {human_handler!r}; give a function that takes (prompt, state)")
         self.graph = graph
         self.model = None if model is None else as_model(model)
         self.tools = as_tools(tools or ())
         self.hooks = hooks if isinstance(hooks, Hooks) else Hooks(hooks or ())
+        self.hooks.check_engine(graph, self.model)
         self.max_iterations = max_iterations
         self.allow_self_modification = allow_self_modification
         self._limits = RunLimits(
@@ -120,6 +122,8 @@ class PromptGraphEngine:
         self._tool_summary = tool_summary or "off"
         self._trace = trace
         self._instructions = instructions
+        self._human_handler = human_handler
+        self._compaction = None if compaction is None else ContextCompaction.coerce(compaction)
         self._prepared: dict[Any, Any] = {}
         self._checked: object | None = None
         self._self = weakref.ref(self)
@@ -238,6 +242,8 @@ class PromptGraphEngine:
             trace=self._trace,
             instructions=self._instructions if instructions is None else instructions,
             prepared=self._prepared if instructions is None else None,
+            human_handler=self._human_handler,
+            compaction=self._compaction,
         )
         if caller_config is None:
             node_config: dict[str, Any] = {"configurable": {"graphwright": node_context}}

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 from bisect import insort_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from graphwright.engine import _describe, _topology
+from graphwright.engine._pattern_methods import PatternMethods
 from graphwright.engine.base import BaseNode, NodeProtocol
 from graphwright.engine.edges import END, Edge, EdgeCondition
 from graphwright.engine.state import GraphMutation, NodeResult
 from graphwright.exceptions import ConfigurationError, NodeNotFoundError
-
-if TYPE_CHECKING:
-    from graphwright.tools.base import Tool
 
 __all__ = ["Edge", "EdgeCondition", "LoopLimit", "PromptGraph"]
 
@@ -33,7 +31,7 @@ def _rank(edge: Edge) -> tuple[int, bool]:
     return -edge.priority, edge.condition is None
 
 
-class PromptGraph:
+class PromptGraph(PatternMethods):
     """Nodes, the edges between them, and the node that a run starts with.
 
     A run works on its own copy, so a graph can serve any number of runs at once and changes made while it runs
@@ -258,6 +256,27 @@ class PromptGraph:
         """
         return [*_topology.errors(self), *_topology.findings(self)]
 
+    def to_config(self, *, allow_imports: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the graph as plain data, from which `from_config` makes an equal one.
+
+        Raises:
+            GraphSerializationError: something of the graph is no data; the message names it.
+        """
+        from graphwright.engine.from_config import graph_to_config
+
+        return graph_to_config(self, allow_imports=allow_imports)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], *, allow_imports: Iterable[str] = ()) -> PromptGraph:
+        """Return the graph that plain data describes; nothing it names is imported unless a pattern allows it.
+
+        Raises:
+            ConfigurationError: a key is unknown, or a value does not fit.
+        """
+        from graphwright.engine.from_config import graph_from_config
+
+        return graph_from_config(config, allow_imports=allow_imports)
+
     def describe(self) -> str:
         """Return the graph as a small tree of text."""
         return _describe.as_text(self)
@@ -287,19 +306,6 @@ class PromptGraph:
         graph = cls(name, mode="autonomous")
         graph.add_node(agent)
         return graph.set_entry(agent.name)
-
-    @staticmethod
-    def react(
-        tools: Iterable[Tool | Any] | None = None,
-        system_prompt: str = "",
-        *,
-        blocks: list[Any] | None = None,
-        max_node_iterations: int = 15,
-    ) -> PromptGraph:
-        """Return the standard tool-calling agent; see `graphwright.engine.prebuilts.build_react_graph`."""
-        from graphwright.engine.prebuilts import build_react_graph
-
-        return build_react_graph(tools, system_prompt, blocks=blocks, max_node_iterations=max_node_iterations)
 
     def _insert(self, edge: Edge) -> None:
         key = (edge.from_node, edge.to_node, edge.condition)

@@ -137,6 +137,8 @@ class GraphState:
 
     _checked = 0
     # How many messages are known to be in a form that a strict provider accepts; no field of the state.
+    _stop_reason = ""
+    # Why a hook of the engine's ends the run; no field of the state.
 
     def __post_init__(self) -> None:
         self.messages = [as_message(message) for message in self.messages]
@@ -170,9 +172,11 @@ class GraphState:
 
     @property
     def has_notes(self) -> bool:
-        """Whether there is a plan, an observation or a reflection."""
+        """Whether there is a plan, an observation, a reflection or a refused graph action."""
         noted = self.__dict__
-        return bool(noted.get("plan") or noted.get("observations") or noted.get("reflections"))
+        return bool(noted.get("plan") or noted.get("observations") or noted.get("reflections")) or (
+            "_graph_action_refused" in self.context
+        )
 
     def _find_turn(self) -> None:
         if len(self.messages) == 1 and self.messages[0].type == "human":

@@ -49,7 +49,9 @@ class EchoToolsModel(ScriptedModel):
     async def _step_for(self, request: ModelRequest) -> Step:
         turn = _this_turn(request.messages)
         called = {call["name"] for message in turn for call in getattr(message, "tool_calls", ())}
-        open_tools = [spec for spec in _callable(request) if spec.name not in called]
+        # A long turn may be shown shortened, with its earlier calls in a note before the question.
+        noted = "\n".join(text_of(message) for message in request.messages if message not in turn)
+        open_tools = [spec for spec in _callable(request) if spec.name not in called and f"] {spec.name}(" not in noted]
         if not open_tools:
             return says(_listed(turn))
         now = open_tools if self.parallel else open_tools[:1]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from graphwright._internal.aio import call_maybe_async
 from graphwright._internal.jsonio import dumps
 from graphwright.engine.answer_schema import Unfit
 from graphwright.engine.base import NodeContext
 from graphwright.engine.nodes._binding import NodeRun
+from graphwright.engine.nodes._guarding import guard_name, verdict_of
 from graphwright.engine.state import NodeResult
 from graphwright.exceptions import EmptyReplyError, ModelRefusalError, OutputSchemaError
 from graphwright.messages import AIMessage, HumanMessage, ToolMessage
@@ -106,16 +106,13 @@ async def check_answer(node: PromptNode, answer: Answer, context: NodeContext, r
     message = answer.message
     text = result.raw_output if not isinstance(result.output, str) else result.output
     for guard in node.guards:
-        name = getattr(guard, "name", None) or getattr(guard, "__name__", None) or type(guard).__name__
-        try:
-            verdict = await _verdict(guard, text)
-        except Exception as error:  # a check that cannot run refuses
-            verdict = _Verdict(False, f"{type(error).__name__}: {error}")
+        name = guard_name(guard)
+        verdict = await verdict_of(guard, text)
         if not verdict.passed:
-            result.guards_failed.append(str(name))
-            result.error = f"guard {name!r} refused the answer" + (f": {verdict.reason}" if verdict.reason else "")
+            result.guards_failed.append(name)
+            result.error = f"guard {name!r} refused the answer{verdict.because}"
             continue
-        result.guards_passed.append(str(name))
+        result.guards_passed.append(name)
         if verdict.text is not None and verdict.text != text:
             text = verdict.text
             message = message.model_copy(update={"content": text})
@@ -126,23 +123,3 @@ async def check_answer(node: PromptNode, answer: Answer, context: NodeContext, r
         shown = TextDelta(node.name, result.raw_output, message.id or "", run_id=context.run_id, path=context.path)
         await context.emit(shown)
     return message
-
-
-@dataclass(slots=True)
-class _Verdict:
-    passed: bool
-    reason: str = ""
-    text: str | None = None
-
-
-async def _verdict(guard: Any, text: str) -> _Verdict:
-    check = getattr(guard, "check_output", None) or getattr(guard, "check", None)
-    if check is None:
-        value = await call_maybe_async(guard, text)
-        return _Verdict(bool(value) and getattr(value, "passed", True), text=value if isinstance(value, str) else None)
-    value = await call_maybe_async(check, text)
-    if isinstance(value, str):
-        return _Verdict(True, text=value)
-    if hasattr(value, "passed"):
-        return _Verdict(bool(value.passed), str(getattr(value, "reason", "") or ""))
-    return _Verdict(value is not False)

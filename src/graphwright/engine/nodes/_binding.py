@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from graphwright.engine.answer_schema import AnswerSchema, EarlyAnswer
 from graphwright.engine.base import NodeContext
+from graphwright.engine.compaction import ContextCompaction
 from graphwright.exceptions import ConfigurationError
 from graphwright.messages import SystemMessage
 from graphwright.models import as_model
@@ -14,10 +15,12 @@ from graphwright.tools import ToolSet, as_tools
 from graphwright.types import ToolSpec
 
 if TYPE_CHECKING:
+    from graphwright.engine.compaction.reuse import ReusedResults
+    from graphwright.engine.compaction.view import ContextView
     from graphwright.engine.nodes.prompt import PromptNode
     from graphwright.models.base import ChatModel
 
-__all__ = ["Binding", "NodeRun", "binding_of"]
+__all__ = ["Binding", "NodeRun", "begin_run", "binding_of"]
 
 _ANSWER_TOOL = "final_answer"
 _DESCRIPTION_CHARS = 120
@@ -43,6 +46,8 @@ class Binding:
     system: SystemMessage | None = None
     """The system message, when it is the same in every visit."""
     system_is_fixed: bool = False
+    compaction: ContextCompaction | None = None
+    """How the view of a long tool loop is compacted; `None` shows the whole conversation."""
 
 
 @dataclass(slots=True)
@@ -59,6 +64,24 @@ class NodeRun:
     """True when the loop has made a call: a forced tool choice is then met."""
     corrections: int = 0
     """How often the model was told that its answer does not fit the schema, in this loop."""
+    view: ContextView | None = None
+    """What is shown of the conversation, in a node that compacts."""
+    reuse: ReusedResults | None = None
+    """The results that repeated calls get, in a node that reuses some."""
+
+
+def begin_run(node: PromptNode, context: NodeContext) -> NodeRun:
+    """Return what `node` keeps for this run."""
+    run = NodeRun(binding_of(node, context))
+    settings = run.binding.compaction
+    if settings is not None:
+        from graphwright.engine.compaction.reuse import ReusedResults
+        from graphwright.engine.compaction.view import ContextView
+
+        run.view = ContextView(settings, node.context_scope, node.name)
+        if settings.reuse_results:
+            run.reuse = ReusedResults(settings)
+    return run
 
 
 def binding_of(node: PromptNode, context: NodeContext) -> Binding:
@@ -85,9 +108,11 @@ def _bind(node: PromptNode, context: NodeContext) -> Binding:
     if tools and not model.capabilities.tools:
         raise ConfigurationError(f"model {model.name!r} of node {node.name!r} takes no tools; give another model")
     _check_choice(node, tools)
-    binding = Binding(model, tools, tools, tools.specs, instructions=context.instructions)
+    instructions = context.instructions if node.inherit_instructions else ""
+    binding = Binding(model, tools, tools, tools.specs, instructions=instructions)
     if node.output_schema is not None:
         _bind_schema(node, binding)
+    binding.compaction = _compaction(node, context, model)
     binding.tool_summary = _summary(tools, node.tool_summary or context.tool_summary)
     if is_static(node):
         nothing = GraphState.of_run([], {}, None)
@@ -95,6 +120,22 @@ def _bind(node: PromptNode, context: NodeContext) -> Binding:
         binding.system = SystemMessage(content="\n\n".join(parts)) if parts else None
         binding.system_is_fixed = True
     return binding
+
+
+def _compaction(node: PromptNode, context: NodeContext, model: ChatModel) -> ContextCompaction | None:
+    if node.context_scope == "full":
+        return None
+    settings = node.compaction if node.compaction is not None else context.compaction
+    if settings is None:
+        settings = ContextCompaction()
+    if not settings.enabled:
+        return None
+    if node.auto_ledger_after is not None:
+        settings = replace(settings, after_tool_results=node.auto_ledger_after)
+    counter = getattr(model, "count_tokens", None)
+    if settings.count_tokens is None and callable(counter):
+        settings = replace(settings, count_tokens=counter)
+    return settings
 
 
 def _bind_schema(node: PromptNode, binding: Binding) -> None:

@@ -13,6 +13,7 @@ from graphwright.models import call_model
 from graphwright.models.base import ModelReply, ModelRequest
 
 if TYPE_CHECKING:
+    from graphwright.engine.compaction.view import ContextView
     from graphwright.engine.nodes.prompt import PromptNode
 
 __all__ = ["ask", "provider_view"]
@@ -40,12 +41,17 @@ def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeContext) -
     return call_model(binding.model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit)
 
 
-def provider_view(system: SystemMessage | None, state: GraphState) -> list[Any]:
-    """Return what the model is shown: one system message, then the conversation as a strict provider accepts it."""
+def provider_view(system: SystemMessage | None, state: GraphState, compacted: ContextView | None = None) -> list[Any]:
+    """Return what the model is shown: one system message, then the conversation as a strict provider accepts it.
+
+    With `compacted`, that view of the conversation is shown in its place.
+    """
     messages = state.messages
     if state._checked != len(messages):
         _check_new(state)
         messages = state.messages
+    if compacted is not None:
+        messages = compacted.show(state, system)
     if system is None:
         return messages[:]
     if messages[0].type != "system":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from graphwright._internal.jsonio import dumps
 from graphwright.engine.state import GraphState, NodeResult
 from graphwright.exceptions import ConfigurationError
+from graphwright.prompts.blocks import BlockSet
 
 if TYPE_CHECKING:
     from graphwright.engine.nodes._binding import Binding
@@ -25,6 +26,7 @@ _SHOWN_CHARS = 2000
 
 ANSWER_BY_TOOL = "When you have the final answer, call {tool} with it. Do not write it as text."
 ANSWER_AS_JSON = "Answer with one JSON object that fits this JSON schema, and nothing else:\n{schema}"
+ACTION_REFUSED = "Your last `_graph_action` was refused: {reason}"
 ROUTE_BY_WORD = "End with a JSON object whose `route` field is one of: {routes}."
 
 
@@ -32,7 +34,7 @@ def system_text(node: PromptNode, binding: Binding, state: GraphState, result: N
     """Return the whole system text of one visit, and note in `result` what went into it."""
     parts = [part for make in _PARTS if (part := make(node, binding, state, result))]
     text = "\n\n".join(parts)
-    return _framed(node, text, result)
+    return _framed(node, text, state, result)
 
 
 def is_static(node: PromptNode) -> bool:
@@ -73,10 +75,17 @@ def _routing(node: PromptNode, binding: Binding, state: GraphState, result: Node
 def _blocks(node: PromptNode, binding: Binding, state: GraphState, result: NodeResult) -> str:
     shown = []
     for block in node.blocks:
-        text = block if isinstance(block, str) else str(block.render(state.context) or "")
+        if isinstance(block, BlockSet):
+            selection = block.select(state.context)
+            text = selection.text
+            result.blocks_used.extend(selection.used)
+            result.blocks_dropped.extend(selection.dropped)
+        else:
+            text = block if isinstance(block, str) else str(block.render(state.context) or "")
+            if text:
+                result.blocks_used.append(getattr(block, "name", None) or type(block).__name__)
         if text:
             shown.append(text)
-            result.blocks_used.append(getattr(block, "name", None) or type(block).__name__)
     return "\n\n".join(shown)
 
 
@@ -122,6 +131,11 @@ def _reflections(node: PromptNode, binding: Binding, state: GraphState, result: 
     return "Lessons so far:\n" + "\n".join(lines)
 
 
+def _refused_action(node: PromptNode, binding: Binding, state: GraphState, result: NodeResult) -> str:
+    refusal = state.context.pop("_graph_action_refused", None)
+    return ACTION_REFUSED.format(reason=refusal) if refusal else ""
+
+
 Ingredient = Callable[["PromptNode", "Binding", GraphState, NodeResult], str]
 
 STATIC: tuple[Ingredient, ...] = (_instructions, _tool_summary, _answer_form, _routing)
@@ -136,17 +150,18 @@ _PARTS: tuple[Ingredient, ...] = (
     _observations,
     _plan,
     _reflections,
+    _refused_action,
 )
 
 
-def _framed(node: PromptNode, text: str, result: NodeResult) -> str:
+def _framed(node: PromptNode, text: str, state: GraphState, result: NodeResult) -> str:
     if node.strategy is not None:
-        text = node.strategy.wrap(text, None)
+        text = node.strategy.wrap(text, state.context)
         result.strategy_applied = type(node.strategy).__name__
     if node.perspective is not None:
         result.perspective_applied = type(node.perspective).__name__
         if callable(getattr(node.perspective, "apply", None)):
-            text = node.perspective.apply(text, None)
+            text = node.perspective.apply(text, state.context)
         elif isinstance(getattr(node.perspective, "framing", None), str):
             text = f"{node.perspective.framing}\n\n{text}"
         else:

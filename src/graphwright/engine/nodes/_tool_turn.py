@@ -33,6 +33,8 @@ async def run_calls(
     """Return one result a call, in the order asked; `finished` fills as they end."""
     if run.tool_run is None:
         run.tool_run = tool_run_of(node.name, state, context)
+    if run.reuse is not None:
+        return await run.reuse.answer(calls, run.binding.callable_tools, run.tool_run, finished, context.hooks, state)
     return await answer_calls(calls, run.binding.callable_tools, run.tool_run, finished=finished)
 
 

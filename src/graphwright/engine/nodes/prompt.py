@@ -9,13 +9,14 @@ from typing import Any
 from graphwright._internal.aio import call_maybe_async
 from graphwright.engine._transition import ANSWER_RETRY, TOOL_LOOP
 from graphwright.engine.base import BaseNode, NodeContext, context_of
+from graphwright.engine.compaction import SCOPES, ContextCompaction
 from graphwright.engine.nodes._answer import Answer, check_answer, read_answer
-from graphwright.engine.nodes._binding import NodeRun, binding_of
+from graphwright.engine.nodes._binding import NodeRun, begin_run
 from graphwright.engine.nodes._model_call import ask, mark_checked, provider_view
 from graphwright.engine.nodes._prompt_parts import system_text
 from graphwright.engine.nodes._tool_turn import cancelled_results, owed_calls, run_calls
 from graphwright.engine.state import GraphState, NodeFlag, NodeResult
-from graphwright.exceptions import ConfigurationError, FeatureOffError
+from graphwright.exceptions import ConfigurationError
 from graphwright.messages import AIMessage, SystemMessage
 from graphwright.models.base import ModelReply
 from graphwright.tools import as_tools
@@ -63,6 +64,7 @@ class PromptNode(BaseNode):
         include_observations: bool = True,
         include_plan: bool = True,
         include_reflections: bool = True,
+        inherit_instructions: bool = True,
         context_scope: str = "full",
         auto_ledger_after: int | None = None,
         compaction: Any = None,
@@ -71,6 +73,9 @@ class PromptNode(BaseNode):
         """Configure the node; keywords of `BaseNode` are taken as well.
 
         `output_retries` is how often the model is told that its answer does not fit `output_schema`.
+        `context_scope` is how much of the conversation the model sees: `"full"`, `"auto"` (all, compacted once the
+        tool loop is long; the default where `compaction` or `auto_ledger_after` is given), `"ledger"` or `"scoped"`.
+        `inherit_instructions=False` keeps the instructions of the agent away from this step.
 
         Raises:
             ConfigurationError: a value does not fit; the message names it.
@@ -82,11 +87,15 @@ class PromptNode(BaseNode):
             raise ConfigurationError(
                 f"tool_summary {tool_summary!r} of node {name!r} is unknown; use 'off', 'names' or 'full'"
             )
-        if context_scope != "full" or auto_ledger_after is not None or compaction not in (None, False):
-            raise FeatureOffError(
-                f"node {name!r} asks for context compaction (context_scope, auto_ledger_after, compaction), "
-                "which this release does not have; leave these out"
+        if context_scope not in SCOPES:
+            raise ConfigurationError(
+                f"context_scope {context_scope!r} of node {name!r} is unknown; use one of {', '.join(SCOPES)}"
             )
+        settings = None if compaction is None else ContextCompaction.coerce(compaction)
+        if context_scope == "full" and (auto_ledger_after is not None or (settings is not None and settings.enabled)):
+            context_scope = "auto"  # settings for compaction ask for it
+        if auto_ledger_after is not None:
+            ContextCompaction(after_tool_results=auto_ledger_after)  # refuses what is no number of results
         self.blocks = list(blocks or ())
         for block in self.blocks:
             if not isinstance(block, str) and not callable(getattr(block, "render", None)):
@@ -118,9 +127,10 @@ class PromptNode(BaseNode):
         self.include_observations = include_observations
         self.include_plan = include_plan
         self.include_reflections = include_reflections
+        self.inherit_instructions = inherit_instructions
         self.context_scope = context_scope
         self.auto_ledger_after = auto_ledger_after
-        self.compaction = compaction
+        self.compaction = settings
 
     @property
     def inject_tools(self) -> bool:
@@ -162,14 +172,16 @@ class PromptNode(BaseNode):
                 state.__dict__.update(changed.__dict__)
         run = context.scratch.get(self)
         if run is None:
-            run = context.scratch[self] = NodeRun(binding_of(self, context))
+            run = context.scratch[self] = begin_run(self, context)
         result = NodeResult(self.name, "prompt")
         if state.iteration <= 1 and state.messages[-1].type != "human" and (owed := owed_calls(state.messages)):
             await self._answer_calls(owed, None, run, state, context, result)
             return result
         if not run.looping:
             self._enter(run, state, result)
-        view = provider_view(run.system, state)
+        view = provider_view(run.system, state, run.view)
+        if run.view is not None and run.view.changed and context.emit is not None:
+            await context.emit(run.view.event(state, run_id=context.run_id, path=context.path))
         started = perf_counter()
         reply = await ask(self, run, view, context)
         result.llm_duration_ms = (perf_counter() - started) * 1000
@@ -204,6 +216,8 @@ class PromptNode(BaseNode):
         """Prepare for the visits of one tool loop: the system text stays the same in all of them."""
         run.tools_used = False
         run.corrections = 0
+        if run.view is not None:
+            run.view.enter()
         binding = run.binding
         if binding.system_is_fixed and not state.has_notes:
             run.system = binding.system
@@ -238,6 +252,8 @@ class PromptNode(BaseNode):
             records.append(answered.record())
             if not answered.success:
                 result.tool_calls_failed += 1
+            if answered.reused:
+                result.tool_calls_deduplicated += 1
             state.add_observation(
                 answered.call.name, answered.message.content, answered.args, answered.success, answered.duration_ms
             )
@@ -260,7 +276,7 @@ class PromptNode(BaseNode):
     ) -> None:
         result.output = answer.output
         if self.strategy is not None and callable(getattr(self.strategy, "parse", None)):
-            parsed = self.strategy.parse(result.raw_output, None)
+            parsed = self.strategy.parse(result.raw_output, state.context)
             result.output = result.output if parsed is None else parsed
         if self.postprocessor is not None:
             changed = await call_maybe_async(self.postprocessor, result.output, state, config)

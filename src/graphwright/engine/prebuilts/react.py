@@ -21,6 +21,7 @@ def build_react_graph(
 ) -> PromptGraph:
     """Return a graph of one node, `"reason"`: the model calls tools until it answers.
 
+    Once the tool loop is long, the model is shown the facts of its earlier rounds in place of the rounds themselves.
     `max_node_iterations` is the most model calls of a run. With `output_schema` the answer is data of that type.
     """
     reason = PromptNode(
@@ -30,6 +31,7 @@ def build_react_graph(
         tools=tools,
         inject_tools=True,
         blocks=blocks,
+        context_scope="auto",
         output_schema=output_schema,
         max_iterations=max_node_iterations,
         default_next="__end__",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from graphwright._internal.aio import call_maybe_async as _call
 from graphwright.engine.edges import END
 from graphwright.engine.state import GraphMutation, GraphState, NodeResult
-from graphwright.exceptions import ConfigurationError
+from graphwright.exceptions import ConfigurationError, GraphStoppedError
 
 if TYPE_CHECKING:
     from graphwright.engine.base import BaseNode
@@ -103,6 +103,16 @@ class Hooks:
     on_graph_mutation: tuple[Any, ...]
     on_tool_reused: tuple[Any, ...]
 
+    def check_engine(self, graph: Any, model: Any) -> None:
+        """Let each hook that has a `check_engine(graph, model)` refuse the engine that it is given to.
+
+        Raises:
+            ConfigurationError: a hook cannot do its work there.
+        """
+        for hook in self.all:
+            if callable(check := getattr(hook, "check_engine", None)):
+                check(graph, model)
+
     async def before_node(self, node: Any, state: GraphState) -> str | None:
         """Call `pre_node` of each hook; return the class name of the one that redirected the run, if any.
 
@@ -167,6 +177,13 @@ class Hooks:
             if allowed is False:
                 return f"blocked by {type(hook).__name__}"
         return None
+
+    def stop_error(self, hook_name: str) -> type[GraphStoppedError]:
+        """Return what a run raises that the hook of this class name ended before there was an answer."""
+        for hook in self.all:
+            if type(hook).__name__ == hook_name:
+                return getattr(hook, "stop_error", GraphStoppedError)
+        return GraphStoppedError
 
     async def tool_reused(self, name: str, args: dict[str, Any], result: Any, state: GraphState) -> None:
         """Call `on_tool_reused` of each hook."""

@@ -1,0 +1,87 @@
+"""`graphwright demo`: an agent explores a real folder with real tools, without any key."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphwright.cli._arguments import add_output_options
+
+if TYPE_CHECKING:
+    from graphwright.cli._arguments import Commands
+    from graphwright.cli._running import AgentPlan
+
+__all__ = ["add_to"]
+
+_GOAL = "Which of the largest text files here is the longest, what is it for, and which other files mention it?"
+
+_INSTRUCTIONS = (
+    "You explore a folder with read-only tools. Start with list_files(by_size=true), count the lines of the largest "
+    "text files, read the beginning of the longest, search for its name, and then answer in a few sentences. "
+    "Say only what the tools have shown."
+)
+
+_SCRIPTED = """\
+No model is asked here: a script takes the place of the model. It chooses each step from the results
+so far, and puts the answer together from them. The agent, its graph, the tools and the files are real.
+"""
+
+_SMALL = """\
+The packaged local model is very small. It shows that everything works on this machine; what it says may be wrong.
+"""
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = commands.add_parser(
+        "demo",
+        help="see an agent at work, without a key",
+        description="See an agent explore a folder with real tools. A script plays the model unless you name one.",
+    )
+    parser.add_argument("--root", metavar="DIR", help="the folder to explore (default: the installed package)")
+    parser.add_argument("--model", metavar="STRING", help="ask this model instead: provider:name, local, FILE.py:NAME")
+    add_output_options(parser)
+    parser.set_defaults(execute=_demo)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from graphwright.cli._running import run_and_show
+    from graphwright.cli._views import choose_view
+
+    root = Path(__file__).parents[1] if options.root is None else options.root
+    view = choose_view(json=options.json, quiet=options.quiet)
+    before, after = [f"Folder: {root}\nGoal:   {_GOAL}\n"], []
+    if options.model is None:
+        before, after = [*before, _SCRIPTED], [_next_steps()]
+    elif options.model == "local":
+        before = [*before, _SMALL]
+    return run_and_show(lambda: _plan(root, options.model), _GOAL, view, before=before, after=after)
+
+
+def _plan(root: str | Path, model: str | None) -> AgentPlan:
+    from graphwright.cli._demo_script import next_step
+    from graphwright.cli._running import AgentPlan, model_of
+    from graphwright.cli.files import file_tools
+
+    tools = file_tools(root)
+    if model is not None:
+        return AgentPlan(model=model_of(model), tools=tools, instructions=_INSTRUCTIONS)
+    from graphwright.testing import ScriptedModel
+
+    # The script finds its place by the results it has seen, so it has to see all of them.
+    model_of_script = ScriptedModel.answering(next_step)
+    return AgentPlan(model=model_of_script, tools=tools, instructions=_INSTRUCTIONS, compaction=False)
+
+
+def _next_steps() -> str:
+    from graphwright.models import check_model
+
+    lacking = check_model("local").problems
+    first = f"  (first: {' && '.join(lacking)})" if lacking else ""
+    return (
+        "\nThe same with a model that thinks for itself:\n"
+        f"  graphwright demo --model local{first}\n"
+        "  graphwright demo --model openai:gpt-5-mini  (or any other of: graphwright models list)\n"
+        'And with your own goal and tools: graphwright run "GOAL" --model STRING --tools FILE.py --root DIR'
+    )
