@@ -263,7 +263,8 @@ def _reply_problem(message: AIMessage) -> str | None:
         return f"holds unparsed tool calls: {[call.get('name') for call in message.invalid_tool_calls]}"
     calls = message.tool_calls
     if not calls:
-        return None if text_of(message) or _has_media(message) else "is an assistant turn without text and call"
+        has_text = text_of(message).strip()
+        return None if has_text or _has_media(message) else "is an assistant turn without text and call"
     ids = [call.get("id") for call in calls]
     if not all(ids) or len(set(ids)) != len(ids):
         return f"has tool call ids that are missing or repeated: {ids}"
@@ -367,8 +368,19 @@ def trim_history(messages: Sequence[BaseMessage], limit: int, *, keep: BaseMessa
             break
         room -= end - start
         kept.update(range(start, end))
+    first_user = next(
+        (
+            index
+            for index, message in enumerate(whole)
+            if message.type == "human" and (index in kept or message is keep)
+        ),
+        0,
+    )
     return [
-        message for index, message in enumerate(whole) if index in kept or message.type == "system" or message is keep
+        message
+        for index, message in enumerate(whole)
+        # Some providers refuse a conversation that does not begin with the user.
+        if message.type == "system" or message is keep or (index in kept and index >= first_user)
     ]
 
 

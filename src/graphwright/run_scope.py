@@ -17,13 +17,15 @@ __all__ = ["RunScope", "Spent", "current_run", "run_scope"]
 class Spent:
     """What a run has used of its limits so far. Its children count on the same object."""
 
-    __slots__ = ("mutations", "steps", "stop")
+    __slots__ = ("mutations", "note", "steps", "stop")
 
     def __init__(self) -> None:
         self.steps = 0
         """Node executions."""
         self.mutations = 0
         """Changes of the graph."""
+        self.note: str | None = None
+        """The latest remark of a hook on a node that went well."""
         self.stop: Any = None
         """Why a hook ended the run, wherever in it; everything around it ends too."""
 

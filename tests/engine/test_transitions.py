@@ -247,3 +247,9 @@ async def test_context_goes_in_and_comes_back() -> None:
     assert result == {"messages": result.messages}
     again = await engine.ainvoke({"messages": "go", "context": {"given": 5}})
     assert again.context["seen"] == 6
+
+
+async def test_an_error_route_that_leads_straight_to_the_end_is_no_answer() -> None:
+    graph = three(failing("a")).on_error("a", "__end__")
+    with pytest.raises(GraphExecutionError, match="no luck"):
+        await visited(graph)

@@ -6,7 +6,7 @@ autonomous agent chooses.
 
 from __future__ import annotations
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 from graphwright.engine._finish import finish
@@ -40,22 +40,30 @@ async def run_child(node: Any, state: GraphState, context: NodeContext, config: 
     own: int = getattr(node, "max_iterations", 10)
     if limits.max_node_iterations is not None:
         own = min(own, limits.max_node_iterations)
+    failed = False
     try:
         for _ in range(own):
             _check_steps(child)
             try:
                 await visit(child, node)
             except GraphExecutionError:
+                failed = True
                 break
             if context.spent.stop is not None or child.last is None or child.last.transition_reason not in SAME_NODE:
                 break
         else:
+            failed = True
             _exhausted(child, own)
     finally:
         state.current_node, state.graph, state.node_iterations = outer_node, outer_graph, outer_counts
-    return (
-        child.last if child.last is not None else NodeResult(node.name, error="a hook ended the run before this step")
-    )
+    if child.last is None:
+        return NodeResult(node.name, error="a hook ended the run before this step")
+    if child.last.error is not None and not failed and context.spent.stop is None:
+        # A hook's remark on a step that went well: the history keeps it, and the step has not failed.
+        good = copy(child.last)
+        good.error = None
+        return good
+    return child.last
 
 
 def _check_steps(child: GraphRun) -> None:

@@ -20,13 +20,18 @@ def finish(run: GraphRun) -> RunResult:
     Raises:
         GraphIterationLimitError: a limit ended the run before there was an answer.
         GraphStoppedError: a hook ended the run before there was an answer.
+        GraphExecutionError: the run ended on a failed node, without an answer.
     """
     answered = _is_answer(run)
     if run.stop is not None and not answered:
         raise _without_answer(run, run.stop)
+    last = run.last
+    if not answered and last is not None and last.error_recovered and last.error is not None:
+        # Its error route led straight to the end: that ends the run, and makes no answer of the failure.
+        raise run.error(last.error, node_name=last.node_name, cause=last.cause)
     if not answered:
         _answer_from_output(run)
-    return RunResult.of(run, error=run.stop.reason if run.stop is not None else run.note)
+    return RunResult.of(run, error=run.stop.reason if run.stop is not None else run.context.spent.note)
 
 
 def _is_answer(run: GraphRun) -> bool:

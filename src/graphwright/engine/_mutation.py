@@ -61,7 +61,7 @@ async def act(run: GraphRun, node: Any, output: Mapping[str, Any]) -> str | None
 
     A refusal is an event, and the next prompt node tells its model why.
     """
-    if not run.allow_mutation:
+    if not run.context.limits.allow_mutation:
         return None
     from graphwright.engine._graph_action import REFUSED, moves, read_action, take_move
 
@@ -82,7 +82,7 @@ async def act(run: GraphRun, node: Any, output: Mapping[str, Any]) -> str | None
 
 async def _refuses(run: GraphRun, mutation: GraphMutation) -> str | None:
     limit = run.context.limits.max_mutations
-    if not run.allow_mutation:
+    if not run.context.limits.allow_mutation:
         return "self-modification is off"
     if run.context.spent.mutations >= limit:
         return f"the run has used its {limit} graph changes"

@@ -29,22 +29,17 @@ class GraphRun:
     """One run of one graph."""
 
     stop: Stop | None = None
-    note: str | None = None
-    """A remark of a hook on a node that succeeded."""
     last: NodeResult | None = None
     mutations = 0
     guards_passed = 0
     guards_failed = 0
 
-    def __init__(
-        self, state: GraphState, context: NodeContext, config: dict[str, Any], *, allow_mutation: bool = True
-    ) -> None:
+    def __init__(self, state: GraphState, context: NodeContext, config: dict[str, Any]) -> None:
         self.state = state
         self.context = context
         self.config = config
         self.hooks = context.hooks
         self.last_input = state.messages[-1]
-        self.allow_mutation = allow_mutation
         self.started = perf_counter()
 
     def report(self, error: str | None = None) -> ExecutionReport:

@@ -102,7 +102,7 @@ def _choose(
         return onward
     if result.error is not None:
         # A hook's remark on a node that succeeded: it may change the way, never turn an answer into an exception.
-        run.note = result.error
+        run.context.spent.note = result.error
         onward = annotated_route(graph, node)
         if onward is not None:
             result.transition_reason = "error"

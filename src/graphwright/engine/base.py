@@ -41,6 +41,9 @@ class RunLimits:
     max_mutations: int = 10
     """Most graph changes of a run."""
 
+    allow_mutation: bool = True
+    """Whether a run may change its graph at all."""
+
 
 class NodeContext(RunScope):
     """What a node can use while it runs, found at `config["configurable"]["graphwright"]`.

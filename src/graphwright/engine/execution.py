@@ -118,6 +118,7 @@ class PromptGraphEngine:
             max_parallel_tools=max_parallel_tools,
             tool_timeout=tool_timeout,
             max_mutations=max_mutations_per_run,
+            allow_mutation=allow_self_modification,
         )
         self._tool_summary = tool_summary or "off"
         self._trace = trace
@@ -254,7 +255,6 @@ class PromptGraphEngine:
             GraphState.of_run(messages, context, self.graph.copy()),
             node_context,
             node_config,
-            allow_mutation=self.allow_self_modification,
         )
 
     def _check_graph(self) -> None:

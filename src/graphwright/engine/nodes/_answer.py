@@ -46,7 +46,7 @@ def read_answer(node: PromptNode, run: NodeRun, reply: ModelReply) -> Answer:
     if reply.refusal is not None and (schema is not None or not reply.text):
         raise ModelRefusalError(f"the model refused: {reply.refusal}", refusal=reply.refusal)
     if schema is None:
-        if not reply.text and not _has_other_content(reply.message):
+        if not reply.text.strip() and not _has_other_content(reply.message):
             raise EmptyReplyError("the model answered with no text and no tool call; ask again or use another model")
         return Answer(reply.message, reply.text)
     try:

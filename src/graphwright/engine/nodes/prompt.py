@@ -196,7 +196,7 @@ class PromptNode(BaseNode):
             await self._answer_calls(reply.calls, reply.message, run, state, context, result)
             return result
         run.looping = False
-        if self._answers_plainly and reply.text and reply.refusal is None:
+        if self._answers_plainly and reply.text and reply.refusal is None and not reply.text.isspace():
             result.output = reply.text
             self._add_answer(reply.message, state, result)
             return result
