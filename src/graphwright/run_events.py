@@ -24,6 +24,7 @@ __all__ = [
     "ModelStarted",
     "NodeFailed",
     "NodeFinished",
+    "NodeMetrics",
     "NodeStarted",
     "Restarted",
     "Retrying",
@@ -86,6 +87,14 @@ class NodeFailed(_Event):
     node: str
     error: str
     result: Any
+
+
+@dataclass(slots=True)
+class NodeMetrics(_Event):
+    """The figures of a visit of a node that is flagged `observable`."""
+
+    node: str
+    metrics: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -207,6 +216,7 @@ RunEvent = (
     | NodeStarted
     | NodeFinished
     | NodeFailed
+    | NodeMetrics
     | ModelStarted
     | TextDelta
     | ThinkingDelta

@@ -75,6 +75,7 @@ async def build_agent(
     allow_self_modification: bool = True,
     max_mutations_per_run: int = 10,
     human_handler: Callable[..., Any] | None = None,
+    lightweight_model: Any = None,
 ) -> Agent:
     """Build an agent. Only `model` is required.
 
@@ -145,7 +146,12 @@ async def build_agent(
         max_mutations_per_run=max_mutations_per_run,
         context_compaction=context_compaction,
     )
-    run = RunOptions(max_invocation_time=max_invocation_time, hooks=hooks, human_handler=human_handler)
+    run = RunOptions(
+        max_invocation_time=max_invocation_time,
+        hooks=hooks,
+        human_handler=human_handler,
+        lightweight_model=lightweight_model,
+    )
     return _assemble(model, instructions, tools, graph, run)
 
 
@@ -177,6 +183,7 @@ def _assemble(model: Any, instructions: Any, tools: ToolOptions, graph: GraphOpt
         # Nodes of the user's own get no instructions that the user did not give.
         instructions="" if own and instructions is None else instructions_text(instructions),
         human_handler=run.human_handler,
+        lightweight_model=run.lightweight_model,
         compaction=graph.context_compaction,
     )
     return Agent(engine, max_seconds=run.max_invocation_time, output_schema=graph.output_schema)

@@ -186,6 +186,9 @@ class RunOptions:
     human_handler: Callable[..., Any] | None = None
     """`human_handler(prompt, state)` decides for a person."""
 
+    lightweight_model: Any = None
+    """The model of nodes that are flagged `lightweight`; `None` leaves them the agent's."""
+
     def __post_init__(self) -> None:
         seconds = self.max_invocation_time
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds < 0:

@@ -10,6 +10,7 @@ from graphwright.run_events import (
     GraphMutated,
     NodeFailed,
     NodeFinished,
+    NodeMetrics,
     NodeStarted,
     Restarted,
     Retrying,
@@ -42,6 +43,8 @@ def _shape(event: RunEvent) -> tuple[str, str, dict[str, Any]]:
             result = event.result
             data = {"duration_ms": result.duration_ms, "tokens": result.total_tokens, "result": result}
             return event.node, "on_node_end", data
+        case NodeMetrics():
+            return event.node, "on_node_metrics", dict(event.metrics)
         case NodeFailed():
             return event.node, "on_node_error", {"error": event.error}
         case ToolStarted():

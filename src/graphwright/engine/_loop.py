@@ -9,6 +9,8 @@ from graphwright.engine._run import GraphRun, Stop
 from graphwright.engine._step import visit
 from graphwright.engine._transition import SAME_NODE, exhausted_route
 from graphwright.engine.edges import END
+from graphwright.engine.flags.parallel_safe import group_from, run_together
+from graphwright.engine.state import NodeFlag
 
 __all__ = ["traverse"]
 
@@ -45,7 +47,11 @@ async def traverse(run: GraphRun) -> None:
             current = onward
             continue
         redirects = 0
-        current = await visit(run, node)
+        flags = getattr(node, "flags", None)
+        if flags and NodeFlag.PARALLEL_SAFE in flags and len(group := group_from(run, node)) > 1:
+            current = await run_together(run, group)
+        else:
+            current = await visit(run, node)
         if spent.stop is not None:
             run.stop = spent.stop
             return

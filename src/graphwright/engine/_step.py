@@ -11,7 +11,9 @@ from graphwright.engine._mutation import mutate as _mutate
 from graphwright.engine._run import GraphRun, Stop
 from graphwright.engine._transition import annotated_route, error_route, next_node
 from graphwright.engine.edges import END
-from graphwright.engine.state import NodeResult
+from graphwright.engine.flags import ACTIVE, execute
+from graphwright.engine.flags.skip_on_error import after_failure
+from graphwright.engine.state import NodeFlag, NodeResult
 from graphwright.exceptions import GraphExecutionError, GraphwrightError
 from graphwright.run_events import NodeFailed, NodeFinished, NodeStarted
 
@@ -43,7 +45,11 @@ async def visit(run: GraphRun, node: Any) -> str:
             redirected_by = await hooks.before_node(node, state)
             if redirected_by is not None:
                 return _redirect(run, node, redirected_by, None)
-        result = await node.execute(state, run.config)
+        flags = getattr(node, "flags", None)
+        if flags and not flags.isdisjoint(ACTIVE):
+            result = await execute(run, node)
+        else:
+            result = await node.execute(state, run.config)
         if not isinstance(result, NodeResult):
             raise GraphwrightError(f"execute() of node {name!r} returned {type(result).__name__}, not a NodeResult")
     except Exception as error:  # whatever a node, or a hook's veto, raises becomes the node's failure
@@ -95,7 +101,10 @@ def _choose(
     if stopped_by is not None:
         return _redirect(run, node, stopped_by, result)
     if failed:
-        onward = redirect or error_route(graph, node, result)
+        flags = getattr(node, "flags", ())
+        if flags and NodeFlag.CRITICAL in flags:
+            return None
+        onward = redirect or error_route(graph, node, result) or after_failure(run.state, node, result)
         if onward is not None:
             result.error_recovered = True
             result.transition_reason = "error"

@@ -57,6 +57,7 @@ class NodeContext(RunScope):
         "hooks",
         "human_handler",
         "instructions",
+        "lightweight_model",
         "limits",
         "model",
         "prepared",
@@ -84,6 +85,7 @@ class NodeContext(RunScope):
         prepared: dict[Any, Any] | None = None,
         human_handler: Callable[..., Any] | None = None,
         compaction: Any = None,
+        lightweight_model: ChatModel | None = None,
     ) -> None:
         self._run_id = run_id
         self.path = path
@@ -106,12 +108,20 @@ class NodeContext(RunScope):
         """Asked for a person's decision: `human_handler(prompt, state)`."""
         self.compaction = compaction
         """The `ContextCompaction` of nodes that compact and set none; `None` means the defaults."""
+        self.lightweight_model = lightweight_model
+        """The model of nodes that are flagged `lightweight`; without one they use `model`."""
         self.instructions = instructions
         """What every prompt node tells its model before its own instructions."""
         self.prepared: dict[Any, Any] = {} if prepared is None else prepared
         """What nodes worked out once for this engine, by node."""
         self.scratch: dict[Any, Any] = {}
         """What nodes keep for this run, by node."""
+
+    def model_for(self, node: Any) -> ChatModel | None:
+        """Return the model of a node that brings none: the small one for a lightweight node, else the run's."""
+        if self.lightweight_model is not None and NodeFlag.LIGHTWEIGHT in getattr(node, "flags", ()):
+            return self.lightweight_model
+        return self.model
 
     def child(self, name: str) -> NodeContext:
         """Return the context of a child that runs inside this run: one step further down the path, the rest shared."""

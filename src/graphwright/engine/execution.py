@@ -84,12 +84,14 @@ class PromptGraphEngine:
         trace: Any = None,
         instructions: str = "",
         human_handler: Callable[..., Any] | None = None,
+        lightweight_model: Any = None,
     ) -> None:
         """Prepare to run `graph` with `model` (anything that `graphwright.models.as_model` takes).
 
         `instructions` come before the own instructions of every prompt node; `trace` is called with every tool result.
         `compaction` is for nodes that compact and set none: a `ContextCompaction`, a bool or a number of tool results.
-        `human_handler(prompt, state)` gives the decision that a `HumanNode` waits for.
+        `human_handler(prompt, state)` gives the decision that a `HumanNode` waits for; `lightweight_model` is the
+        model of nodes that are flagged `lightweight`.
 
         Raises:
             ConfigurationError: an argument does not fit; the message names it.
@@ -124,6 +126,7 @@ class PromptGraphEngine:
         self._trace = trace
         self._instructions = instructions
         self._human_handler = human_handler
+        self._lightweight_model = None if lightweight_model is None else as_model(lightweight_model)
         self._compaction = None if compaction is None else ContextCompaction.coerce(compaction)
         self._prepared: dict[Any, Any] = {}
         self._checked: object | None = None
@@ -244,6 +247,7 @@ class PromptGraphEngine:
             instructions=self._instructions if instructions is None else instructions,
             prepared=self._prepared if instructions is None else None,
             human_handler=self._human_handler,
+            lightweight_model=self._lightweight_model,
             compaction=self._compaction,
         )
         if caller_config is None:

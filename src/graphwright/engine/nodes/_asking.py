@@ -23,7 +23,9 @@ def model_of(node: BaseNode, override: Any, context: NodeContext) -> ChatModel:
     if override is None:
         if context.model is None:
             raise ConfigurationError(f"node {node.name!r} needs a model; give one to the engine")
-        return context.model
+        chosen = context.model_for(node)
+        assert chosen is not None
+        return chosen
     key = (node, "model")
     model: ChatModel | None = context.prepared.get(key)
     if model is None:

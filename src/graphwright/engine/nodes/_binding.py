@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphwright.engine.answer_schema import AnswerSchema, EarlyAnswer
 from graphwright.engine.base import NodeContext
 from graphwright.engine.compaction import ContextCompaction
+from graphwright.engine.state import NodeFlag
 from graphwright.exceptions import ConfigurationError
 from graphwright.messages import SystemMessage
 from graphwright.models import as_model
@@ -46,6 +47,7 @@ class Binding:
     system: SystemMessage | None = None
     """The system message, when it is the same in every visit."""
     system_is_fixed: bool = False
+    verbose: bool = False
     compaction: ContextCompaction | None = None
     """How the view of a long tool loop is compacted; `None` shows the whole conversation."""
 
@@ -101,7 +103,7 @@ def _bind(node: PromptNode, context: NodeContext) -> Binding:
     from graphwright.engine.nodes._prompt_parts import STATIC, is_static
     from graphwright.engine.state import GraphState, NodeResult
 
-    model = as_model(node.model_override) if node.model_override is not None else context.model
+    model = as_model(node.model_override) if node.model_override is not None else context.model_for(node)
     if model is None:
         raise ConfigurationError(f"node {node.name!r} needs a model; give one to the engine or as model_override=")
     tools = node.tools.merged(context.tools) if node.inject_tools else node.tools
@@ -112,6 +114,7 @@ def _bind(node: PromptNode, context: NodeContext) -> Binding:
     binding = Binding(model, tools, tools, tools.specs, instructions=instructions)
     if node.output_schema is not None:
         _bind_schema(node, binding)
+    binding.verbose = NodeFlag.VERBOSE in node.flags
     binding.compaction = _compaction(node, context, model)
     binding.tool_summary = _summary(tools, node.tool_summary or context.tool_summary)
     if is_static(node):

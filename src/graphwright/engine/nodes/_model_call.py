@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from graphwright.engine.nodes.prompt import PromptNode
 
 __all__ = ["ask", "provider_view"]
+
+logger = logging.getLogger(__name__)
 
 
 def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeContext) -> Awaitable[ModelReply]:
@@ -36,9 +39,22 @@ def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeContext) -
     )
     # A text that guards may refuse is not shown before they have seen it.
     emit = None if node.guards else context.emit
+    if binding.verbose:
+        return _told(node, request, emit, run, context)
     if emit is None:
         return call_model(binding.model, request)
     return call_model(binding.model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit)
+
+
+async def _told(node: PromptNode, request: ModelRequest, emit: Any, run: NodeRun, context: NodeContext) -> ModelReply:
+    """Ask for a node that is flagged `verbose`: the whole prompt and the whole response go to the log."""
+    model = run.binding.model
+    prompt = "\n".join(f"{message.type}: {text_of(message)}" for message in request.messages)
+    logger.info("node %r asks model %r:\n%s", node.name, model.name, prompt)
+    reply = await call_model(model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit)
+    calls = "".join(f"\ncall {call.name}({call.args})" for call in reply.calls)
+    logger.info("node %r got from model %r:\n%s%s", node.name, model.name, reply.text, calls)
+    return reply
 
 
 def provider_view(system: SystemMessage | None, state: GraphState, compacted: ContextView | None = None) -> list[Any]:

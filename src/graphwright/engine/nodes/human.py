@@ -16,7 +16,7 @@ from graphwright.engine.state import GraphState, NodeResult
 from graphwright.exceptions import ConfigurationError, GraphwrightError
 from graphwright.messages import AIMessage
 
-__all__ = ["HumanNode"]
+__all__ = ["HumanNode", "ask_person"]
 
 NOBODY_ANSWERED = "Nobody decided within {seconds:g} seconds, so nothing was approved: {prompt}"
 
@@ -101,20 +101,30 @@ class HumanNode(BaseNode):
 
     async def _ask_human(self, prompt: str, state: GraphState, context: NodeContext) -> tuple[Decision, str]:
         """Return the decision and its reason. The one place where the node waits."""
-        handler = context.human_handler
-        if handler is None:
-            raise GraphwrightError(
-                f"node {self.name!r} asks a person and there is no one to ask; "
-                "give human_handler= to build_agent or to PromptGraphEngine"
-            )
-        try:
-            async with asyncio.timeout(self.timeout) as limit:
-                said = await _called(handler, prompt, state)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            return "timeout", ""
-        return _decision(said), str(_field(said, "reason") or _field(said, "comment") or "")
+        return await ask_person(context.human_handler, prompt, state, asked_by=self.name, timeout=self.timeout)
+
+
+async def ask_person(
+    handler: Callable[..., Any] | None, prompt: str, state: GraphState, *, asked_by: str, timeout: float = 300.0
+) -> tuple[Decision, str]:
+    """Return a person's decision and its reason; `timeout` is in seconds.
+
+    Raises:
+        GraphwrightError: there is no handler, or what it returned is no decision.
+    """
+    if handler is None:
+        raise GraphwrightError(
+            f"node {asked_by!r} asks a person and there is no one to ask; "
+            "give human_handler= to build_agent or to PromptGraphEngine"
+        )
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            said = await _called(handler, prompt, state)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        return "timeout", ""
+    return _decision(said), str(_field(said, "reason") or _field(said, "comment") or "")
 
 
 async def _called(handler: Callable[..., Any], prompt: str, state: GraphState) -> Any:

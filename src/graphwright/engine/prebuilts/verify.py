@@ -37,6 +37,7 @@ def build_verify_graph(
         description="Plan, solve and check in one answer.",
         tools=tools,
         inject_tools=True,
+        context_scope="auto",
         blocks=blocks,
         output_schema=output_schema,
         max_iterations=max_node_iterations,
