@@ -67,12 +67,12 @@ async def test_parallel_calls_run_once_each_with_their_own_arguments(
 ) -> None:
     cities: list[str] = []
 
-    def get_weather(city: str) -> str:
+    async def get_weather(city: str) -> str:
         """Get the weather."""
         cities.append(city)
         return "sunny"
 
-    def get_time(tz: str = "UTC") -> str:
+    async def get_time(tz: str = "UTC") -> str:
         """Get the time."""
         return "noon"
 

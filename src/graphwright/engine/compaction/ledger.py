@@ -65,7 +65,7 @@ class Ledger:
 
     def add_call(self, name: str, args: dict[str, Any], result: Any) -> None:
         """Add a call with its result; an earlier result of the same call is replaced."""
-        shown = _arguments(args)
+        shown = dumps(args)
         how = "failed:" if getattr(result, "status", "") == "error" else "="
         # A picture is no text: the fact says that there was something.
         content = result.content
@@ -104,16 +104,6 @@ class Ledger:
                 break
             shown[place] = full
         return [_left_out(left_out), *shown] if left_out else shown
-
-
-def _arguments(args: dict[str, Any]) -> str:
-    """Return the arguments as JSON, by a shorter way where they are few and plain."""
-    parts = []
-    for name, value in args.items():
-        if type(value) is not str and type(value) is not int:
-            return dumps(args)
-        parts.append(f"{dumps(name)}: {dumps(value) if type(value) is str else value}")
-    return f"{{{', '.join(parts)}}}"
 
 
 def _left_out(count: int) -> str:

@@ -30,6 +30,7 @@ EARLIER = "Said before the request:"
 FACTS = "Facts already gathered for the request, oldest first:"
 NOTED = "Noted."
 
+_NOTED_MESSAGE = AIMessage(content=NOTED)
 _LEAST_ROUNDS_BETWEEN = 4
 _LEAST_RESULT_CHARS = 80
 
@@ -48,8 +49,14 @@ class ContextView:
         self._batch = max(_LEAST_ROUNDS_BETWEEN, settings.after_tool_results)
         self._quiet = scope == "auto" and settings.max_tokens is None and settings.max_result_chars is None
         self._shown: list[Any] | None = None
-        self._noted = AIMessage(content=NOTED)
         self._start_again()
+
+    @classmethod
+    def late(cls, settings: ContextCompaction, node: str, state: GraphState) -> ContextView:
+        """Return the view of a tool loop that was shown as it is so far."""
+        view = cls(settings, "auto", node)
+        view._shown = state.messages
+        return view
 
     def _start_again(self) -> None:
         self._ledger = Ledger(self.settings)
@@ -213,7 +220,7 @@ class ContextView:
             parts.append("\n".join([EARLIER, *history]))
         if facts:
             parts.append("\n".join([FACTS, *facts]))
-        return [HumanMessage(content="\n\n".join(parts)), self._noted] if len(parts) > 1 else []
+        return [HumanMessage(content="\n\n".join(parts)), _NOTED_MESSAGE] if len(parts) > 1 else []
 
     def _framed(self, messages: list[Any], note: list[Any]) -> list[Any]:
         return [*self._systems, *note, messages[self._question_at], *self._said]

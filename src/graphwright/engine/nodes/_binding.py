@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphwright.engine.answer_schema import AnswerSchema, EarlyAnswer
 from graphwright.engine.base import NodeContext
 from graphwright.engine.compaction import ContextCompaction
-from graphwright.engine.state import NodeFlag
+from graphwright.engine.state import GraphState, NodeFlag, NodeResult
 from graphwright.exceptions import ConfigurationError
 from graphwright.messages import SystemMessage
 from graphwright.models import as_model
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphwright.engine.nodes.prompt import PromptNode
     from graphwright.models.base import ChatModel
 
-__all__ = ["Binding", "NodeRun", "begin_run", "binding_of"]
+__all__ = ["Binding", "NodeRun", "begin_late_view", "begin_run", "binding_of"]
 
 _ANSWER_TOOL = "final_answer"
 _DESCRIPTION_CHARS = 120
@@ -76,7 +76,7 @@ def begin_run(node: PromptNode, context: NodeContext) -> NodeRun:
     """Return what `node` keeps for this run."""
     run = NodeRun(binding_of(node, context))
     settings = run.binding.compaction
-    if settings is not None:
+    if settings is not None and not _starts_late(node, settings):
         from graphwright.engine.compaction.reuse import ReusedResults
         from graphwright.engine.compaction.view import ContextView
 
@@ -84,6 +84,19 @@ def begin_run(node: PromptNode, context: NodeContext) -> NodeRun:
         if settings.reuse_results:
             run.reuse = ReusedResults(settings)
     return run
+
+
+def begin_late_view(node: PromptNode, run: NodeRun, state: GraphState) -> None:
+    """Make the view of a tool loop once there is one: a run without tool calls needs none."""
+    from graphwright.engine.compaction.view import ContextView
+
+    assert run.binding.compaction is not None
+    run.view = ContextView.late(run.binding.compaction, node.name, state)
+
+
+def _starts_late(node: PromptNode, settings: ContextCompaction) -> bool:
+    bounded = settings.max_tokens is not None or settings.max_result_chars is not None
+    return node.context_scope == "auto" and not bounded and not settings.reuse_results
 
 
 def binding_of(node: PromptNode, context: NodeContext) -> Binding:
@@ -101,7 +114,6 @@ def binding_of(node: PromptNode, context: NodeContext) -> Binding:
 
 def _bind(node: PromptNode, context: NodeContext) -> Binding:
     from graphwright.engine.nodes._prompt_parts import STATIC, is_static
-    from graphwright.engine.state import GraphState, NodeResult
 
     model = as_model(node.model_override) if node.model_override is not None else context.model_for(node)
     if model is None:

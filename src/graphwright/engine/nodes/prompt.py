@@ -11,7 +11,7 @@ from graphwright.engine._transition import ANSWER_RETRY, TOOL_LOOP
 from graphwright.engine.base import BaseNode, NodeContext, context_of
 from graphwright.engine.compaction import SCOPES, ContextCompaction
 from graphwright.engine.nodes._answer import Answer, check_answer, read_answer
-from graphwright.engine.nodes._binding import NodeRun, begin_run
+from graphwright.engine.nodes._binding import NodeRun, begin_late_view, begin_run
 from graphwright.engine.nodes._model_call import ask, mark_checked, provider_view
 from graphwright.engine.nodes._prompt_parts import system_text
 from graphwright.engine.nodes._tool_turn import cancelled_results, owed_calls, run_calls
@@ -262,6 +262,8 @@ class PromptNode(BaseNode):
         result.messages_added = added
         result.transition_reason = TOOL_LOOP
         run.looping = run.tools_used = True
+        if run.view is None and run.binding.compaction is not None:
+            begin_late_view(self, run, state)
 
     def _ask_again(self, answer: Answer, run: NodeRun, state: GraphState, result: NodeResult) -> None:
         """Tell the model what does not fit, and let the engine run the node again."""
