@@ -196,6 +196,42 @@ def test_a_run_of_any_graph_ends_within_its_limits_by_declared_ways(graph: Promp
         assert_valid_conversation(request.messages)
 
 
+async def outcome(graph: PromptGraph, answers: list[Any], how: str) -> tuple[Any, ...]:
+    """Return all that must not depend on how a graph is run."""
+    model = Watching(answers).model
+    engine = PromptGraphEngine(graph, model, max_iterations=LIMIT, allow_self_modification=False)
+    messages: Any = None
+    error: tuple[str, str] | None = None
+    try:
+        if how == "ainvoke":
+            messages = (await engine.ainvoke("go"))["messages"]
+        elif how == "astream":
+            async for chunk in engine.astream("go"):
+                messages = chunk["messages"]
+        else:
+            async for _ in engine.astream_events("go"):
+                pass
+    except GraphExecutionError as caught:
+        error, messages = (type(caught).__name__, str(caught)), None
+    shown = None if messages is None or how == "astream_events" else [(m.type, m.content) for m in messages]
+    report = engine.last_report
+    assert report is not None
+    return shown, error, report.nodes_visited, report.tool_calls, report.total_tokens, len(model.requests)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(graph=graphs(), answers=st.lists(ANSWERS, min_size=1, max_size=5))
+def test_any_graph_gives_the_same_however_it_is_run(graph: PromptGraph, answers: list[Any]) -> None:
+    async def compare() -> None:
+        plain = await outcome(graph, answers, "ainvoke")
+        streamed = await outcome(graph, answers, "astream")
+        watched = await outcome(graph, answers, "astream_events")
+        assert streamed == plain
+        assert watched[1:] == plain[1:]
+
+    asyncio.run(asyncio.wait_for(compare(), timeout=30))
+
+
 async def test_a_tool_loop_that_runs_out_with_its_error_route_to_the_end_has_no_answer() -> None:
     asking = PromptNode("ask", tools=[look], max_iterations=2, transitions={"error": END})
     model = ScriptedModel([calls("look", what="a"), calls("look", what="b")])

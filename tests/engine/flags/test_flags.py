@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from graphwright.engine import (
     BaseNode,
     GraphExecutionError,
+    GraphIterationLimitError,
     GraphState,
     NodeFlag,
     NodeResult,
@@ -382,3 +383,69 @@ async def test_a_provider_failure_is_retried_by_the_node_too() -> None:
     ask = PromptNode("ask", flags={"retryable"}, is_entry=True)
     model = ScriptedModel([raises(ValueError("odd")), says("ok")])
     assert (await PromptGraphEngine(PromptGraph(nodes=[ask]), model).ainvoke("go")).text == "ok"
+
+
+async def test_nodes_side_by_side_keep_their_error_routes_and_their_observations() -> None:
+    def fails(output: Any, state: GraphState, config: Any) -> None:
+        raise ValueError("no luck")
+
+    a = PromptNode("a", tools=[look], output_key="a", flags={"parallel_safe"})
+    b = PromptNode("b", output_key="b", flags={"parallel_safe"}, postprocessor=fails)
+    model = ScriptedModel.answering(
+        lambda messages: (
+            calls("look", at="sea") if model.requests[-1].tools and messages[-1].type == "human" else says("x")
+        )
+    )
+    graph = PromptGraph(nodes=[a, b, giving("fix", "fixed")]).set_entry("a").always("a", "b").always("b", "fix")
+    with pytest.raises(GraphExecutionError, match="no luck"):
+        await PromptGraphEngine(graph, model).ainvoke("go")
+    graph.on_error("b", "fix")
+    states: list[GraphState] = []
+    result = await PromptGraphEngine(graph, model).run("go", on_state=states.append)
+    assert result.output == "fixed"
+    assert [seen["result"] for seen in states[0].observations] == ["seen sea"]
+
+
+async def test_a_limit_inside_a_group_is_the_limits_error() -> None:
+    model = ScriptedModel.answering(lambda messages: says("x"))
+    nodes = [PromptNode(name, output_key=name, flags={"parallel_safe"}) for name in ("a", "b", "c")]
+    graph = PromptGraph(nodes=nodes).set_entry("a").sequential("a", "b", "c")
+    with pytest.raises(GraphIterationLimitError):
+        await PromptGraphEngine(graph, model, max_iterations=2).ainvoke("go")
+
+
+async def test_retryable_takes_back_nested_values_and_counts_the_tokens_of_every_attempt() -> None:
+    def once(output: Any, state: GraphState, config: Any) -> None:
+        state.context["list"].append(output)
+        state.plan.append("p")
+        if output == "first":
+            raise ValueError("not yet")
+
+    ask = PromptNode("ask", flags={"retryable"}, postprocessor=once, is_entry=True)
+    states: list[GraphState] = []
+    engine = PromptGraphEngine(PromptGraph(nodes=[ask]), ScriptedModel(["first", "second"]))
+    result = await engine.run("go", context={"list": []}, on_state=states.append)
+    assert (result.context["list"], states[0].plan) == (["second"], ["p"])
+    assert result.report.total_tokens == result.usage.total_tokens == 30
+
+
+async def test_what_cannot_be_compared_is_not_cached() -> None:
+    class Box:
+        value = 0
+
+        def __str__(self) -> str:
+            return "box"
+
+    box, ran = Box(), []
+
+    @node("a", flags={"cacheable"}, is_entry=True, default_next="b")
+    async def a(state: GraphState) -> None:
+        ran.append(state.context["box"].value)
+
+    @node("b")
+    async def b(state: GraphState) -> NodeResult:
+        box.value += 1
+        return NodeResult(next_node="a" if box.value < 2 else "__end__")
+
+    await PromptGraphEngine(PromptGraph(nodes=[a, b])).ainvoke("go", context={"box": box})
+    assert ran == [0, 1]

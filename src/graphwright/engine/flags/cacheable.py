@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphwright._internal.jsonio import dumps
 from graphwright.engine.node_result import NodeResult
 from graphwright.engine.state import GraphState, NodeFlag
 
@@ -35,7 +35,10 @@ async def around(run: GraphRun, node: Any, call_next: Visit) -> NodeResult:
     state = run.state
     kept: dict[str, _Kept] = run.context.scratch.setdefault((node, "cache"), {})
     read = _messages_read(node, state)
-    key = f"{[id(message) for message in read]} {_values_read(node, state)}"
+    values = _values_read(node, state)
+    if values is None:
+        return await call_next()
+    key = f"{[id(message) for message in read]} {values}"
     found = kept.get(key)
     if found is not None:
         state.messages.extend(found.messages)
@@ -60,9 +63,15 @@ def _messages_read(node: Any, state: GraphState) -> list[Any]:
     return list(state.messages)
 
 
-def _values_read(node: Any, state: GraphState) -> str:
-    """Return everything else that the node can read, as text that is equal only where it is equal."""
+def _values_read(node: Any, state: GraphState) -> str | None:
+    """Return everything else that the node can read, as text that is equal only where it is equal.
+
+    `None` where that cannot be told: an object that is no plain data can change and look the same.
+    """
     values = dict(state.context)
     if NodeFlag.ISOLATED_CONTEXT in node.flags:
         values = {name: values[name] for name in getattr(node, "input_keys", ()) if name in values}
-    return dumps([values, state.plan, state.completed, state.reflections, state.observations])
+    try:
+        return json.dumps([values, state.plan, state.completed, state.reflections, state.observations], sort_keys=True)
+    except (TypeError, ValueError):
+        return None

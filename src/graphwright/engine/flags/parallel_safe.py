@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from graphwright.engine._transition import next_node
-from graphwright.engine.state import NodeFlag
+from graphwright._internal.aio import settle
+from graphwright.engine._transition import error_route, next_node
+from graphwright.engine.flags.skip_on_error import after_failure
+from graphwright.engine.state import GraphState, NodeFlag, NodeResult
 
 if TYPE_CHECKING:
     from graphwright.engine._run import GraphRun
@@ -33,7 +35,8 @@ def group_from(run: GraphRun, node: Any) -> list[Any]:
 
 def _may_join(node: Any, group: list[Any]) -> bool:
     flags: frozenset[NodeFlag] = getattr(node, "flags", frozenset())
-    if NodeFlag.PARALLEL_SAFE not in flags or NodeFlag.STATEFUL in flags or getattr(node, "is_gate", False):
+    alone = NodeFlag.STATEFUL in flags or NodeFlag.REQUIRES_HUMAN in flags or getattr(node, "is_gate", False)
+    if NodeFlag.PARALLEL_SAFE not in flags or alone:
         return False
     if node in group or not _declares_reads(node):
         return False
@@ -42,7 +45,7 @@ def _may_join(node: Any, group: list[Any]) -> bool:
 
 def _declares_reads(node: Any) -> bool:
     """Whether it can be known what the node reads: a prompt node says it, other code says it in its metadata."""
-    return hasattr(node, "input_keys") or "reads" in node.metadata
+    return hasattr(node, "input_keys") or "reads" in getattr(node, "metadata", {})
 
 
 def _reads(node: Any) -> set[str]:
@@ -68,26 +71,55 @@ def _only_way(run: GraphRun, node: Any) -> Any | None:
 async def run_together(run: GraphRun, group: list[Any]) -> str:
     """Run the nodes on copies of the state, merge them in graph order, and return the node after the last.
 
+    A node that fails takes its own error route; what stands before it in graph order is merged.
+
     Raises:
-        GraphExecutionError: one of them failed.
+        GraphExecutionError: one of them failed and nothing takes the failure, or the run's limit fell inside.
     """
     from graphwright.engine._children import copy_state, run_child, take_figures
 
     state = run.state
     copies = [copy_state(state) for _ in group]
-    before, context = len(state.messages), dict(state.context)
-    async with asyncio.TaskGroup() as tasks:
-        running = [
-            tasks.create_task(run_child(node, copy, run.context, run.config, name=node.name))
-            for node, copy in zip(group, copies, strict=True)
-        ]
-    results = [task.result() for task in running]
+    before = copy_state(state)
+    tasks = [
+        asyncio.ensure_future(run_child(node, copy, run.context, run.config, name=node.name))
+        for node, copy in zip(group, copies, strict=True)
+    ]
+    try:
+        results = await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await settle(*tasks)
+        raise
     for node, copy, result in zip(group, copies, results, strict=True):
         state.increment_node_iteration(node.name)
         take_figures(state, copy)
         run.last = result
         if result.error is not None:
-            raise run.error(result.error, node_name=node.name, cause=result.cause)
-        state.messages.extend(copy.messages[before:])
-        state.context.update({k: v for k, v in copy.context.items() if k not in context or context[k] != v})
+            return _after_failure(run, node, result)
+        _merge(state, copy, before)
     return next_node(state.graph, group[-1], results[-1])
+
+
+def _after_failure(run: GraphRun, node: Any, result: NodeResult) -> str:
+    onward = None
+    if NodeFlag.CRITICAL not in node.flags:
+        onward = error_route(run.state.graph, node, result) or after_failure(run.state, node, result)
+    if onward is None:
+        raise run.error(result.error or "", node_name=node.name, cause=result.cause)
+    result.error_recovered = True
+    result.transition_reason = "error"
+    return onward
+
+
+def _merge(state: GraphState, copy: GraphState, before: GraphState) -> None:
+    """Take over what a node wrote into its copy."""
+    state.messages.extend(copy.messages[len(before.messages) :])
+    written = {k: v for k, v in copy.context.items() if k not in before.context or before.context[k] != v}
+    state.context.update(written)
+    for name in ("observations", "reflections", "completed"):
+        known = getattr(before, name)
+        getattr(state, name).extend(entry for entry in getattr(copy, name) if entry not in known)
+    if copy.plan != before.plan:
+        state.plan = list(copy.plan)

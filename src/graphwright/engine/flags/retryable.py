@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
 _FIRST_WAIT_S = 0.5
+_WRITABLE = ("messages", "context", "plan", "completed", "observations", "reflections", "_checked")
 
 
 async def around(run: GraphRun, node: Any, call_next: Visit) -> NodeResult:
@@ -27,9 +28,12 @@ async def around(run: GraphRun, node: Any, call_next: Visit) -> NodeResult:
 
     A reader who was shown text of a failed attempt is told to drop it.
     """
-    state = run.state
-    messages, context, checked = list(state.messages), dict(state.context), state._checked
+    from graphwright.engine._children import copy_state
+
+    state, usage = run.state, run.context.usage
+    failed_tokens = 0
     for attempt in range(1, _ATTEMPTS + 1):
+        before, spent = copy_state(state), usage.total_tokens or 0
         shown = _Shown(run)
         failure: Exception | None = None
         result: NodeResult | None = None
@@ -42,14 +46,18 @@ async def around(run: GraphRun, node: Any, call_next: Visit) -> NodeResult:
         finally:
             shown.end()
         if result is not None and result.error is None:
+            result.total_tokens += failed_tokens
             return result
         used_up = state.node_iterations.get(node.name, 0) >= node.max_iterations
         if attempt == _ATTEMPTS or used_up:
             if failure is not None:
                 raise failure
             assert result is not None
+            result.total_tokens += failed_tokens
             return result
-        state.messages, state.context, state._checked = list(messages), dict(context), checked
+        failed_tokens += (usage.total_tokens or 0) - spent
+        for name in _WRITABLE:
+            setattr(state, name, getattr(before, name))
         run.context.scratch.pop(node, None)
         state.increment_node_iteration(node.name)
         logger.info("node %r failed, attempt %d of %d; it runs again", node.name, attempt, _ATTEMPTS)

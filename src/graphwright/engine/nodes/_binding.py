@@ -72,11 +72,11 @@ class NodeRun:
     """The results that repeated calls get, in a node that reuses some."""
 
 
-def begin_run(node: PromptNode, context: NodeContext) -> NodeRun:
+def begin_run(node: PromptNode, context: NodeContext, state: GraphState) -> NodeRun:
     """Return what `node` keeps for this run."""
     run = NodeRun(binding_of(node, context))
     settings = run.binding.compaction
-    if settings is not None and not _starts_late(node, settings):
+    if settings is not None and (state.tool_calls_made or not _starts_late(node, settings)):
         from graphwright.engine.compaction.reuse import ReusedResults
         from graphwright.engine.compaction.view import ContextView
 

@@ -172,7 +172,7 @@ class PromptNode(BaseNode):
                 state.__dict__.update(changed.__dict__)
         run = context.scratch.get(self)
         if run is None:
-            run = context.scratch[self] = begin_run(self, context)
+            run = context.scratch[self] = begin_run(self, context, state)
         result = NodeResult(self.name, "prompt")
         if state.iteration <= 1 and state.messages[-1].type != "human" and (owed := owed_calls(state.messages)):
             await self._answer_calls(owed, None, run, state, context, result)

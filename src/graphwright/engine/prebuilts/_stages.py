@@ -41,7 +41,15 @@ REFLECT_PROMPT = (
 
 
 class StageNode(AsideNode):
-    """A stage that writes text, in a conversation that may end on the text of an earlier stage."""
+    """A stage that writes text, in a conversation that may end on the text of an earlier stage.
+
+    What it is shown of a long conversation is compacted, as the settings of the run say.
+    """
+
+    def __init__(self, name: str, **options: Any) -> None:
+        """Configure the stage; all keywords of `PromptNode` are taken."""
+        options.setdefault("context_scope", "auto")
+        super().__init__(name, **options)
 
 
 def stage_text(*parts: str) -> str:
