@@ -77,3 +77,42 @@ def model_file(tmp_path: Path) -> Callable[[str], str]:
         return f"{path}:MODEL"
 
     return write
+
+
+_SIDE_BY_SIDE = """
+import asyncio
+from graphwright import PromptGraph, PromptNode
+from graphwright.engine.nodes import ParallelNode
+from graphwright.testing import ScriptedModel, says
+
+MODEL = ScriptedModel(["not asked"])
+
+class Loud:
+    "Says everything while the other one is in the middle of its text."
+    name = "loud"
+    capabilities = MODEL.capabilities
+
+    def __init__(self, other_goes_on):
+        self._model, self._done = ScriptedModel([says(chunks=["b1 ", "b2\\n", "b3"])]), other_goes_on
+
+    async def complete(self, request): ...
+
+    async def stream(self, request):
+        async for piece in self._model.stream(request):
+            yield piece
+        self._done.set()
+
+def make():
+    loud_is_done = asyncio.Event()
+    quiet = ScriptedModel([says(chunks=["a1 ", loud_is_done, "a2\\n", "a3"])])
+    nodes = [PromptNode("left", model_override=quiet), PromptNode("right", model_override=Loud(loud_is_done))]
+    return PromptGraph("both", nodes=[ParallelNode("fan", nodes=nodes, is_entry=True, is_terminal=True)])
+"""
+
+
+@pytest.fixture
+def side_by_side(tmp_path: Path) -> Path:
+    """Write a Python file with a graph whose two nodes write at the same time."""
+    path = tmp_path / "both.py"
+    path.write_text(_SIDE_BY_SIDE, encoding="utf-8")
+    return path

@@ -126,4 +126,4 @@ def test_a_long_line_of_an_error_keeps_its_beginning_and_its_remedy(graphwright:
     (line,) = done.err.splitlines()
     assert len(line) < 450
     assert line.startswith("graphwright: error: no agent pattern named 'xxx")
-    assert line.endswith("debate, or FILE.py:NAME for a graph of your own")
+    assert line.endswith(", or FILE.py:NAME for a graph of your own")

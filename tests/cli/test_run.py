@@ -273,8 +273,9 @@ def test_plain_lines_end_with_what_a_failed_run_has_used(graphwright: Command, t
 
     lines = done.out.splitlines()
     assert done.code == 1
-    assert lines[0] == "call     read_file(path='gone.txt')"
-    assert lines[1].startswith("failed   read_file, ")
+    assert lines[:2] == ["node     reason", "call     read_file(path='gone.txt')"]
+    assert lines[2].startswith("failed   read_file, ")
+    assert lines[3].startswith("failed   node reason: ")
     assert lines[-1].startswith("failed   2 model calls, 1 tool call (1 failed), ")
     assert lines[-1].endswith("10 tokens in, 5 out")
 
@@ -344,6 +345,26 @@ def model_with_error(folder: Path) -> str:
     return f"{python_file(folder, 'failing_model.py', text)}:M"
 
 
+def test_texts_that_are_written_at_the_same_time_are_told_one_after_the_other(
+    graphwright: Command, side_by_side: Path
+) -> None:
+    done = graphwright("run", "x", "--model", f"{side_by_side}:MODEL", "--pattern", f"{side_by_side}:make")
+
+    lines = done.out.splitlines()
+    assert (done.code, done.err) == (0, "")
+    assert lines[:8] == [
+        "node     fan",
+        "node     fan/left",
+        "a1 a2",
+        "a3",
+        "node     fan/right",
+        "b1 b2",
+        "b3",
+        "a1 a2",
+    ]
+    assert lines[-1].startswith("done     2 model calls, 0 tool calls, ")
+
+
 def test_text_comes_line_by_line_and_a_restart_is_told(graphwright: Command, model_file: Any) -> None:
     model = model_file(
         "raises_midstream('one\\nhal', ConnectionError('lost')), says(chunks=['o', 'ne\\ntw', 'o\\n', 'three'])"
@@ -353,9 +374,9 @@ def test_text_comes_line_by_line_and_a_restart_is_told(graphwright: Command, mod
 
     lines = done.out.splitlines()
     assert done.code == 0
-    assert lines[0] == "one"
-    assert lines[1].startswith("retry    in ")
-    assert "lost" in lines[1]
-    assert lines[2:6] == ["again    the model starts its text again", "one", "two", "three"]
-    assert lines[6].startswith("done     1 model call, 0 tool calls, ")
-    assert len(lines) == 7
+    assert lines[:2] == ["node     reason", "one"]
+    assert lines[2].startswith("retry    in ")
+    assert "lost" in lines[2]
+    assert lines[3:7] == ["again    the model starts its text again", "one", "two", "three"]
+    assert lines[7].startswith("done     1 model call, 0 tool calls, ")
+    assert len(lines) == 8

@@ -93,6 +93,17 @@ def test_a_simple_terminal_and_one_without_rich_get_plain_lines(
     assert "call     list_files(by_size=true, limit=30)\r\n" in out
 
 
+def test_texts_that_are_written_at_the_same_time_do_not_mix(process: Start, side_by_side: Path) -> None:
+    code, out = at_terminal(
+        process, "run", "x", "--model", f"{side_by_side}:MODEL", "--pattern", f"{side_by_side}:make"
+    )
+
+    assert code == 0
+    assert "a1 a2\r\na3\r\n" in out
+    assert "b1 b2\r\nb3\r\n" in out
+    assert out.count("\x1b[?25l") == out.count("\x1b[?25h")
+
+
 def test_an_error_at_a_terminal_leaves_it_in_order(process: Start, model_file: Any) -> None:
     code, out = at_terminal(process, "run", "x", "--model", model_file("raises(ValueError('no \\x1b[2J more'))"))
 

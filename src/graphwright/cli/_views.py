@@ -19,17 +19,14 @@ from graphwright.run_events import (
     ModelFinished,
     ModelStarted,
     NodeFailed,
-    Restarted,
-    Retrying,
     RunEvent,
     RunStarted,
-    TextDelta,
     ToolFinished,
     ToolStarted,
 )
 from graphwright.usage import Usage
 
-__all__ = ["Outcome", "PlainView", "Tally", "View", "call_text", "choose_view", "result_text"]
+__all__ = ["OffStage", "Outcome", "Tally", "View", "call_text", "choose_view", "place_text", "result_text"]
 
 _DUMB = frozenset({"dumb", "unknown"})
 _PREVIEW = 120
@@ -80,6 +77,8 @@ def choose_view(*, json: bool, quiet: bool) -> View:
         from graphwright.cli._terminal import TerminalView
 
         return TerminalView(out)
+    from graphwright.cli._plain import PlainView
+
     return PlainView(out)
 
 
@@ -118,7 +117,7 @@ class Tally:
         return ", ".join(used)
 
 
-class _OffStage:
+class OffStage:
     """A view whose output is not to be mixed with what tools print."""
 
     def __init__(self, out: TextIO) -> None:
@@ -131,7 +130,7 @@ class _OffStage:
         print(text, file=self._out, flush=True)
 
 
-class JsonView(_OffStage):
+class JsonView(OffStage):
     """Prints one JSON object a line: each event, then the result."""
 
     def __init__(self, out: TextIO) -> None:
@@ -168,7 +167,7 @@ class JsonView(_OffStage):
         self._line(as_json(result))
 
 
-class QuietView(_OffStage):
+class QuietView(OffStage):
     """Prints the answer and nothing else."""
 
     def show(self, event: RunEvent) -> None:
@@ -182,72 +181,9 @@ class QuietView(_OffStage):
             self._line(visible(outcome.text))
 
 
-class PlainView(_OffStage):
-    """Prints lines of plain text as things happen: what a pipe, a log file or a simple terminal can take."""
-
-    def __init__(self, out: TextIO) -> None:
-        super().__init__(out)
-        self._tally = Tally()
-        self._text = _Lines(self._line)
-
-    def show(self, event: RunEvent) -> None:
-        self._tally.count(event)
-        match event:
-            case ModelStarted():
-                self._text.begin()
-            case TextDelta():
-                self._text.add(event.text)
-            case ModelFinished():
-                self._text.flush()
-            case Restarted():
-                self._text.begin()
-                self._line("again    the model starts its text again")
-            case Retrying():
-                self._line(f"retry    in {event.wait_s:.1f} s, after: {one_line(event.reason, _PREVIEW)}")
-            case ToolStarted():
-                self._line(f"call     {call_text(event)}")
-            case ToolFinished():
-                self._line(f"{'result' if event.result.success else 'failed':<8} {result_text(event)}")
-            case NodeFailed():
-                self._text.flush()
-                self._line(f"failed   node {one_line(event.node)}: {one_line(event.error, _PREVIEW)}")
-            case GraphMutated():
-                self._line(f"graph    {'changed' if event.applied else 'not changed'} by {one_line(event.node)}")
-
-    def note(self, text: str) -> None:
-        self._line(visible(text))
-
-    def end(self, outcome: Outcome) -> None:
-        self._text.flush()
-        if outcome.status == "completed" and outcome.text != self._text.shown:
-            self._line(visible(outcome.text))
-        if self._tally.begun:
-            done = outcome.status == "completed"
-            self._line(f"{'done' if done else outcome.status:<8} {self._tally}")
-
-
-class _Lines:
-    """Text that comes in pieces, printed line by line."""
-
-    def __init__(self, line: Any) -> None:
-        self._line = line
-        self._open = ""
-        self.shown = ""
-        """All text of the model call that is shown."""
-
-    def begin(self) -> None:
-        self._open = self.shown = ""
-
-    def add(self, piece: str) -> None:
-        self.shown += piece
-        *lines, self._open = (self._open + piece).split("\n")
-        for line in lines:
-            self._line(visible(line))
-
-    def flush(self) -> None:
-        if self._open:
-            self._line(visible(self._open))
-        self._open = ""
+def place_text(event: GraphMutated | NodeFailed) -> str:
+    """Return the node that an event is about, with those around it."""
+    return one_line(f"{event.path}/{event.node}" if event.path else event.node)
 
 
 def call_text(event: ToolStarted) -> str:
