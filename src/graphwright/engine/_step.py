@@ -14,7 +14,7 @@ from graphwright.engine.edges import END
 from graphwright.engine.flags import ACTIVE, execute
 from graphwright.engine.flags.skip_on_error import after_failure
 from graphwright.engine.state import NodeFlag, NodeResult
-from graphwright.exceptions import GraphExecutionError, GraphwrightError
+from graphwright.exceptions import GraphExecutionError, GraphwrightError, ModelError
 from graphwright.run_events import NodeFailed, NodeFinished, NodeStarted
 
 __all__ = ["visit"]
@@ -144,8 +144,6 @@ def _failed(error: Exception) -> NodeResult:
 
 def _root(error: BaseException | None) -> BaseException | None:
     """Return the provider's exception behind a model error, else the exception itself."""
-    from graphwright.exceptions import ModelError
-
     if isinstance(error, ModelError) and error.__cause__ is not None:
         return error.__cause__
     return error

@@ -449,3 +449,17 @@ async def test_what_cannot_be_compared_is_not_cached() -> None:
 
     await PromptGraphEngine(PromptGraph(nodes=[a, b])).ainvoke("go", context={"box": box})
     assert ran == [0, 1]
+
+
+async def test_a_person_is_asked_once_although_the_answer_is_corrected() -> None:
+    asked: list[str] = []
+
+    def person(prompt: str, state: GraphState) -> bool:
+        asked.append(prompt)
+        return True
+
+    ask = PromptNode("ask", output_schema=Person, flags={"requires_human"}, is_entry=True)
+    model = ScriptedModel(["no data", '{"name": "Ada"}'])
+    result = await PromptGraphEngine(PromptGraph(nodes=[ask]), model, human_handler=person).ainvoke("go")
+    assert result.output == {"name": "Ada"}
+    assert len(asked) == 1

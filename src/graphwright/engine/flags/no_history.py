@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from graphwright.engine._transition import SAME_NODE
 from graphwright.engine.node_result import NodeResult
 
 if TYPE_CHECKING:
@@ -29,6 +30,5 @@ async def around(run: GraphRun, node: Any, call_next: Visit) -> NodeResult:
         state.messages.extend(added)
         if checked == len(whole) - len(added):
             state._checked = len(state.messages)
-    goes_on = result.transition_reason in ("tool_calls_present", "answer_does_not_fit")
-    scratch[(node, "exchange")] = [*own, *added] if goes_on else []
+    scratch[(node, "exchange")] = [*own, *added] if result.transition_reason in SAME_NODE else []
     return result

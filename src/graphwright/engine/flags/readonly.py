@@ -27,10 +27,9 @@ async def around(run: GraphRun, node: Any, call_next: Visit) -> NodeResult:
 
     state = run.state
     real = dict(state.__dict__)
-    twin = copy_state(state)
     stored = {getattr(node, "output_key", None), f"{node.name}_output"}
     seen = copy_state(state)
-    state.context = twin.context
+    state.context = copy_state(state).context
     state.messages = list(state.messages)
     for name in _FIELDS:
         setattr(state, name, list(getattr(state, name)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from graphwright.engine._transition import SAME_NODE
 from graphwright.engine.node_result import NodeResult
 from graphwright.exceptions import GraphwrightError
 
@@ -19,13 +20,13 @@ QUESTION = "Run the step {name!r}?"
 async def around(run: GraphRun, node: Any, call_next: Visit) -> NodeResult:
     """Ask the engine's human handler, and run the node only when it says yes; without a handler, refuse.
 
-    The visits of one tool loop are one step, and are asked for once.
+    The visits of one tool loop, corrections included, are one step, and are asked for once.
     """
     from graphwright.engine.nodes.human import ask_person
 
     state = run.state
     last = state.node_history[-1] if state.node_history else None
-    inside_loop = last is not None and last.node_name == node.name and last.transition_reason in ("tool_calls_present",)
+    inside_loop = last is not None and last.node_name == node.name and last.transition_reason in SAME_NODE
     if not inside_loop:
         prompt = QUESTION.format(name=node.name)
         if node.description:
