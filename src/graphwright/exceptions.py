@@ -6,6 +6,7 @@ GraphwrightError
 │   ├── UnknownModelError
 │   ├── GraphInvalidError                  .problems
 │   ├── GraphSerializationError
+│   ├── UnstorableError                    a value cannot be written to a log or store
 │   └── MissingExtraError (ImportError)    .extra
 ├── GraphExecutionError (RuntimeError)     the run has no answer: .graph_name .node_name .error .report
 │   ├── GraphIterationLimitError           .limit .pending_tools
@@ -24,11 +25,12 @@ GraphwrightError
 ├── RunPausedError                         .pending .run_id .thread_id
 ├── ToolError                              raised by a tool on purpose
 │   └── ToolArgumentError                  .tool_name .problems
-├── MCPError
+├── MCPError                               .server .retryable .sent
 │   ├── MCPConnectionRejectedError
 │   └── MCPCredentialError
 ├── SessionError
 │   ├── SessionAccessDenied (PermissionError)
+│   ├── ConversationConflict               .session_id .expected .actual
 │   ├── StoreUnavailable (RuntimeError)
 │   └── ThreadBusy
 ├── FeatureOffError (RuntimeError)
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CodeActionBudgetError",
     "ConfigurationError",
+    "ConversationConflict",
     "DelegationError",
     "EmptyReplyError",
     "FeatureOffError",
@@ -81,6 +84,7 @@ __all__ = [
     "ToolError",
     "UnknownModelError",
     "UnknownPatternError",
+    "UnstorableError",
 ]
 
 
@@ -114,6 +118,10 @@ class GraphSerializationError(ConfigurationError):
     """A graph cannot be written as data without losing something, or the data would run code that is not allowed."""
 
 
+class UnstorableError(ConfigurationError):
+    """A value cannot be written to a run log or a store without losing something; the message names its place."""
+
+
 class MissingExtraError(ConfigurationError, ImportError):
     """An optional package is not installed."""
 
@@ -145,6 +153,8 @@ class GraphExecutionError(GraphwrightError, RuntimeError):
         self.report = report
         self.messages: list[Any] = []
         """The conversation as far as the run came; every tool call in it has its result."""
+        self.response: Any = None
+        """The `BotResponse` with what was done, where a bot's stream raises this."""
 
 
 class GraphIterationLimitError(GraphExecutionError):
@@ -282,6 +292,15 @@ class ToolArgumentError(ToolError):
 class MCPError(GraphwrightError):
     """An MCP server could not be used."""
 
+    def __init__(self, message: str = "", *, server: str = "", retryable: bool = False, sent: bool = False) -> None:
+        super().__init__(message)
+        self.server = server
+        """The name under which the server was given."""
+        self.retryable = retryable
+        """Whether the failure can pass."""
+        self.sent = sent
+        """Whether the request may have reached the server, so that it may have been carried out."""
+
 
 class MCPConnectionRejectedError(MCPError):
     """An MCP server rejected the connection or its credentials."""
@@ -297,6 +316,20 @@ class SessionError(GraphwrightError):
 
 class SessionAccessDenied(SessionError, PermissionError):
     """The session belongs to somebody else."""
+
+
+class ConversationConflict(SessionError):
+    """Somebody else wrote to the session meanwhile; nothing was written."""
+
+    def __init__(self, session_id: str, *, expected: int, actual: int) -> None:
+        self.session_id = session_id
+        self.expected = expected
+        self.actual = actual
+        """The version that the session has now."""
+        super().__init__(
+            f"session {session_id!r} is at version {actual} and not at {expected}: somebody else wrote to it; "
+            "load what is new and append again"
+        )
 
 
 class StoreUnavailable(SessionError, RuntimeError):

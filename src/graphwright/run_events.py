@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessageChunk
 
+    from graphwright.interrupts import Interrupt
     from graphwright.types import ToolCall, ToolResult
     from graphwright.usage import Usage
 
@@ -30,6 +31,7 @@ __all__ = [
     "Retrying",
     "RunEvent",
     "RunFinished",
+    "RunPaused",
     "RunStarted",
     "TextDelta",
     "ThinkingDelta",
@@ -204,6 +206,13 @@ class GraphMutated(_Event):
 
 
 @dataclass(slots=True)
+class RunPaused(_Event):
+    """The run waits for answers, and goes on when all of them are there."""
+
+    pending: list[Interrupt]
+
+
+@dataclass(slots=True)
 class RunFinished(_Event):
     """The run has ended with an answer."""
 
@@ -227,6 +236,7 @@ RunEvent = (
     | ToolFinished
     | GraphMutated
     | ViewChanged
+    | RunPaused
     | RunFinished
 )
 

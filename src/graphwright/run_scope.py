@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from graphwright._internal.ids import new_run_id
+from graphwright.exceptions import GraphStoppedError
 from graphwright.usage import Usage
 
 if TYPE_CHECKING:
     from graphwright.run_events import Emit
 
-__all__ = ["RunScope", "Spent", "current_run", "run_scope"]
+__all__ = ["RunScope", "Spent", "Stop", "current_call", "current_run", "run_scope"]
+
+
+@dataclass(slots=True)
+class Stop:
+    """Why a run ended before its graph led to the end."""
+
+    kind: Literal["limit", "hook", "abort"]
+    reason: str
+    limit: int = 0
+    stopped_by: str = ""
+    raises: type[GraphStoppedError] = GraphStoppedError
+    """What a run raises that a hook ended before there was an answer."""
 
 
 class Spent:
@@ -26,8 +40,8 @@ class Spent:
         """Changes of the graph."""
         self.note: str | None = None
         """The latest remark of a hook on a node that went well."""
-        self.stop: Any = None
-        """Why a hook ended the run, wherever in it; everything around it ends too."""
+        self.stop: Stop | None = None
+        """Why the run was ended, wherever in it; everything around it ends too, after the node that is at work."""
 
 
 class RunScope:
@@ -65,6 +79,10 @@ class RunScope:
 
 run_scope: ContextVar[RunScope | None] = ContextVar("graphwright_run", default=None)
 """The run that is going on here; only an engine sets it."""
+
+
+current_call: ContextVar[Any] = ContextVar("graphwright_call", default=None)
+"""The tool call that is at work here, as whoever answers calls knows it."""
 
 
 def current_run() -> RunScope | None:

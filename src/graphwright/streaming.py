@@ -3,6 +3,7 @@
 from graphwright.agent.stream_events import (
     DoneEvent,
     ErrorEvent,
+    InterruptEvent,
     RestartEvent,
     RetryEvent,
     StreamEvent,
@@ -14,6 +15,7 @@ from graphwright.agent.stream_events import (
 __all__ = [
     "DoneEvent",
     "ErrorEvent",
+    "InterruptEvent",
     "RestartEvent",
     "RetryEvent",
     "StreamEvent",

@@ -67,6 +67,13 @@ class ToolResult:
     reused: bool = False
     """True when the answer came from an earlier call."""
 
+    verdict: str = ""
+    """Why the call did not run, or what is not known of it: `"denied"` by a guard, `"rejected"` by a person,
+    `"unknown"` when it was cut off, `"missing"` when there is no such tool; else empty."""
+
+    notes: list[dict[str, Any]] | None = None
+    """What the gate noted of the call."""
+
     def record(self) -> dict[str, Any]:
         """Return the entry for `NodeResult.tool_calls`."""
         entry: dict[str, Any] = {

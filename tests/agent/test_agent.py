@@ -96,6 +96,9 @@ def test_the_signature_has_every_keyword_of_the_reference_with_its_default() -> 
         "max_mutations_per_run",
         "human_handler",
         "lightweight_model",
+        "runlog",
+        "on_busy",
+        "on_paused",
     }
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters.values())
     assert parameters["max_agent_iterations"].default == 25

@@ -68,6 +68,7 @@ def test_the_everyday_names_are_few_and_told_to_the_type_checker_as_they_are() -
         for alias in node.names
     }
 
+    told -= {("graphwright.orchestrator", "*")}
     assert told == {(module, name) for name, module in graphwright._MODULE_OF.items()}
     assert {name for _, name in told} == set(graphwright.__all__) - {"__version__"}
     assert dir(graphwright) == sorted(graphwright.__all__)
@@ -95,6 +96,7 @@ def test_every_extra_that_an_error_names_can_be_installed() -> None:
         if isinstance(call, ast.Call)
         for keyword in call.keywords
         if keyword.arg == "extra" and isinstance(keyword.value, ast.Constant)
+        if getattr(call.func, "id", "") != "ConfigDict"  # there it says what becomes of unknown keys
     }
 
     assert named - set(project["optional-dependencies"]) == set()

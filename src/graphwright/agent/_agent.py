@@ -11,14 +11,21 @@ from graphwright._internal.aio import Stream
 from graphwright._internal.sync import run_sync
 from graphwright.agent._stream_views import ToolsView
 from graphwright.agent.stream_events import StreamEvent
-from graphwright.caller import CallerContext
+from graphwright.caller import CallerContext, calling_as
 from graphwright.engine.answer_schema import AnswerSchema
 from graphwright.engine.execution import PromptGraphEngine, RunResult, ValuesView
 from graphwright.engine.graph import PromptGraph
 from graphwright.engine.state import ExecutionReport
-from graphwright.exceptions import ConfigurationError, EmptyReplyError, FeatureOffError, GraphExecutionError
+from graphwright.exceptions import (
+    ConfigurationError,
+    EmptyReplyError,
+    FeatureOffError,
+    GraphExecutionError,
+    RunPausedError,
+)
 from graphwright.messages import HumanMessage
-from graphwright.runtime import Run, RunRequest, build_stack
+from graphwright.runlog.base import RunLog
+from graphwright.runtime import NOTHING, Durability, Resume, Run, RunRequest, abandon_run, build_stack
 
 __all__ = ["Agent"]
 
@@ -37,11 +44,21 @@ class Agent:
 
     adaptive_strategy: Any = None
 
-    def __init__(self, engine: PromptGraphEngine, *, max_seconds: float = 0, output_schema: Any = None) -> None:
+    def __init__(
+        self,
+        engine: PromptGraphEngine,
+        *,
+        max_seconds: float = 0,
+        output_schema: Any = None,
+        durability: Durability | None = None,
+    ) -> None:
         """Wrap an engine. Use `build_agent`, which checks what it is given."""
         self._engine = engine
         self._answer = AnswerSchema(output_schema) if output_schema is not None else None
-        self._handler = build_stack(self._core, max_seconds=max_seconds)
+        self._durability = durability
+        self._handler = build_stack(
+            self._core, max_seconds=max_seconds, durability=durability, graph=lambda: engine.graph
+        )
         self._closed = False
 
     @property
@@ -68,6 +85,11 @@ class Agent:
     def max_iterations(self) -> int:
         """The most node executions of a run."""
         return self._engine.max_iterations
+
+    @property
+    def runlog(self) -> RunLog | None:
+        """Where the runs are kept; `None` while they are not."""
+        return self._durability.log if self._durability is not None else None
 
     @property
     def last_report(self) -> ExecutionReport | None:
@@ -120,14 +142,15 @@ class Agent:
         caller: CallerContext | None = None,
         session_id: str | None = None,
         context: Mapping[str, Any] | None = None,
+        resume: Resume | None = None,
         **kwargs: Any,
     ) -> Stream[dict[str, Any]]:
         """Run the agent and yield `{"messages": [...]}` after each step; the last equals what `ainvoke` returns.
 
-        Leaving the iteration ends the run.
+        With `resume` the input is None, and a paused run goes on. Leaving the iteration ends the run.
         """
-        self._check(kwargs)
-        return self._stream(RunRequest(input, config, caller, session_id, context), ValuesView())
+        self._check(kwargs, resume)
+        return self._stream(RunRequest(input, config, caller, session_id, context, resume=resume), ValuesView())
 
     def astream_with_tools(
         self,
@@ -139,15 +162,17 @@ class Agent:
         context: Mapping[str, Any] | None = None,
         include_arguments: bool = True,
         tool_display_names: Mapping[str, str] | None = None,
+        resume: Resume | None = None,
         **kwargs: Any,
     ) -> Stream[StreamEvent]:
         """Run the agent and yield tool calls, pieces of text and the end, as `graphwright.streaming` events.
 
-        Leaving the iteration ends the run. A run without an answer yields an `ErrorEvent` and then raises.
+        A run that pauses ends with an `InterruptEvent`; with `resume` the input is None, and it goes on. Leaving the
+        iteration ends the run. A run without an answer yields an `ErrorEvent` and then raises.
         """
-        self._check(kwargs)
+        self._check(kwargs, resume)
         view = ToolsView(include_arguments=include_arguments, display_names=tool_display_names)
-        return self._stream(RunRequest(input, config, caller, session_id, context), view, fail=view.fail)
+        return self._stream(RunRequest(input, config, caller, session_id, context, resume=resume), view, fail=view.fail)
 
     def start(
         self,
@@ -157,10 +182,55 @@ class Agent:
         caller: CallerContext | None = None,
         session_id: str | None = None,
         context: Mapping[str, Any] | None = None,
+        resume: Resume | None = None,
     ) -> Run:
-        """Start a run in a task of its own and return its handle: `events()`, `result()` and `abort()`."""
-        self._check({})
-        return Run(self._handler, RunRequest(input, config, caller, session_id, context))
+        """Start a run, or with `resume` go on with one, in a task of its own.
+
+        Return its handle: `events()`, `result()`, `answer()` and `abort()`.
+        """
+        self._check({}, resume)
+        return Run(self._handler, RunRequest(input, config, caller, session_id, context, resume=resume))
+
+    async def resume(
+        self,
+        run: str,
+        answers: Any = NOTHING,
+        *,
+        config: Mapping[str, Any] | None = None,
+        caller: CallerContext | None = None,
+        by: str | None = None,
+        allow_changed_graph: bool = False,
+    ) -> RunResult:
+        """Go on with a run that is paused or was cut off, in this process or any other, and return its result.
+
+        `run` is the run's id or its thread's, which is the session's where the run has one. `answers` is
+        `{interrupt id: answer}`, or one answer for the first thing that is asked; a run that still waits for others
+        is returned as paused. Leave `answers` out for a run that was cut off. `caller` has the isolation key of
+        whoever began the run; `by` says who answered, for the log.
+
+        Raises:
+            InterruptError: there is no such run, it waits for nothing of this, or an answer does not fit. Nothing
+                has run, and the run waits as before.
+            SessionAccessDenied: the run belongs to somebody else.
+            ThreadBusy: somebody is at work on it.
+        """
+        resume = Resume(run_id=run, answers=answers, by=by, allow_changed_graph=allow_changed_graph)
+        self._check({}, resume)
+        result: RunResult = await self._handler(RunRequest(None, config, caller, resume=resume))
+        return result
+
+    async def abandon(self, run: str, *, caller: CallerContext | None = None) -> None:
+        """Give up a run that is paused or was cut off: the calls that it owes are answered as cancelled.
+
+        Raises:
+            InterruptError: there is no such run.
+            SessionAccessDenied: the run belongs to somebody else.
+        """
+        resume = Resume(run_id=run)
+        self._check({}, resume)
+        assert self._durability is not None
+        with calling_as(caller):
+            await abandon_run(self._durability, resume)
 
     async def chat(
         self,
@@ -191,6 +261,14 @@ class Agent:
             if isinstance(error.__cause__, EmptyReplyError):
                 return ""
             raise
+        if result.status == "paused":
+            raise RunPausedError(
+                f"the run {result.run_id} is paused and waits for {len(result.pending)} answer(s); "
+                "give them with agent.resume()",
+                pending=result.pending,
+                run_id=result.run_id,
+                thread_id=result.thread_id,
+            )
         return str(result.text)
 
     async def get_session(self, session_id: str, *, user_id: str | None = None) -> Any:
@@ -228,6 +306,8 @@ class Agent:
     async def shutdown(self) -> None:
         """Release what the agent holds. Safe to call again; a run started later is refused."""
         self._closed = True
+        if self._durability is not None and self._durability.owns_log:
+            await self._durability.log.aclose()
 
     async def __aenter__(self) -> Agent:
         return self
@@ -255,12 +335,18 @@ class Agent:
             deadline=request.deadline,
             instructions=request.system_prompt,
             on_state=request.on_state,
+            journal=request.journal,
+            history=request.history,
+            gate=request.gate,
+            spent=request.spent,
         )
-        if self._answer is not None:
+        if self._answer is not None and result.status == "completed":
             result.output = self._answer.parse(result.output)
         return result
 
-    def _check(self, kwargs: Mapping[str, Any]) -> None:
+    def _check(self, kwargs: Mapping[str, Any], resume: Resume | None = None) -> None:
+        if resume is not None and self._durability is None:
+            raise ConfigurationError("this agent keeps no run log, so it has no runs to go on with; give it runlog=")
         if kwargs:
             unknown = ", ".join(map(repr, sorted(kwargs)))
             raise ConfigurationError(f"unknown keyword {unknown}; see the method's signature for those it takes")

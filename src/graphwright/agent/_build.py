@@ -13,6 +13,7 @@ from graphwright.agent._options import (
     GraphOptions,
     RunOptions,
     ToolOptions,
+    durability_of,
     instructions_text,
     refuse_missing_features,
 )
@@ -76,6 +77,9 @@ async def build_agent(
     max_mutations_per_run: int = 10,
     human_handler: Callable[..., Any] | None = None,
     lightweight_model: Any = None,
+    runlog: Any = None,
+    on_busy: str = "refuse",
+    on_paused: str = "refuse",
 ) -> Agent:
     """Build an agent. Only `model` is required.
 
@@ -86,6 +90,10 @@ async def build_agent(
     is the most node executions of a run: when left out, 15 for the default pattern, 25 for a graph of your own, and
     for other patterns what the budgets of their stages add up to. `max_invocation_time` and `tool_timeout` are
     seconds; `tool_timeout=None` leaves a call only the limit of its run.
+
+    `runlog` is a run log, the path of one, or True for the default file: runs are written down then, can pause, and go
+    on after a crash (`agent.resume`). `on_busy` says what a run does when another is at work on its session
+    (`"refuse"` or `"wait"`), `on_paused` what it does when one is paused there (`"refuse"` or `"abandon"`).
 
     Raises:
         ConfigurationError: a keyword does not fit; the message names it and the remedy.
@@ -151,6 +159,7 @@ async def build_agent(
         hooks=hooks,
         human_handler=human_handler,
         lightweight_model=lightweight_model,
+        durability=durability_of(runlog, on_busy=on_busy, on_paused=on_paused),
     )
     return _assemble(model, instructions, tools, graph, run)
 
@@ -186,4 +195,9 @@ def _assemble(model: Any, instructions: Any, tools: ToolOptions, graph: GraphOpt
         lightweight_model=run.lightweight_model,
         compaction=graph.context_compaction,
     )
-    return Agent(engine, max_seconds=run.max_invocation_time, output_schema=graph.output_schema)
+    return Agent(
+        engine,
+        max_seconds=run.max_invocation_time,
+        output_schema=graph.output_schema,
+        durability=run.durability,
+    )

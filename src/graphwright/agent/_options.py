@@ -8,6 +8,7 @@ from typing import Any
 
 from graphwright.engine.graph import PromptGraph
 from graphwright.exceptions import ConfigurationError, FeatureOffError, UnknownPatternError
+from graphwright.runtime import Durability
 
 __all__ = [
     "AGENT_PATTERNS",
@@ -189,10 +190,37 @@ class RunOptions:
     lightweight_model: Any = None
     """The model of nodes that are flagged `lightweight`; `None` leaves them the agent's."""
 
+    durability: Durability | None = None
+    """How runs are kept; `None` keeps none."""
+
     def __post_init__(self) -> None:
         seconds = self.max_invocation_time
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds < 0:
             raise ConfigurationError(f"max_invocation_time is {seconds!r}; give seconds, or 0 for no limit")
+
+
+def durability_of(runlog: Any, *, on_busy: str, on_paused: str) -> Durability | None:
+    """Return how runs are kept, from the keywords of `build_agent`.
+
+    Raises:
+        ConfigurationError: one of them does not fit.
+    """
+    if on_busy not in ("refuse", "wait"):
+        raise ConfigurationError(f"on_busy is {on_busy!r}; use 'refuse' or 'wait'")
+    if on_paused not in ("refuse", "abandon"):
+        raise ConfigurationError(f"on_paused is {on_paused!r}; use 'refuse' or 'abandon'")
+    if runlog is None or runlog is False:
+        return None
+    from graphwright.runlog import as_run_log
+
+    log = as_run_log(runlog)
+    assert log is not None
+    return Durability(
+        log=log,
+        owns_log=log is not runlog,
+        on_busy="wait" if on_busy == "wait" else "refuse",
+        on_paused="abandon" if on_paused == "abandon" else "refuse",
+    )
 
 
 def instructions_text(instructions: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from graphwright.agent.stream_events import (
     DoneEvent,
     ErrorEvent,
+    InterruptEvent,
     RestartEvent,
     RetryEvent,
     StreamEvent,
@@ -71,7 +72,9 @@ class ToolsView:
         return ()
 
     def finish(self, result: RunResult) -> Iterable[StreamEvent]:
-        """Return the last event of a run that has an answer."""
+        """Return the last event of a run that has an answer, or is paused."""
+        if result.status == "paused":
+            return (InterruptEvent(pending=result.pending, run_id=result.run_id, thread_id=result.thread_id),)
         done = DoneEvent(
             full_response=result.text,
             tool_calls=self._calls,

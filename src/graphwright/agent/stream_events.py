@@ -10,6 +10,7 @@ from typing import Any
 __all__ = [
     "DoneEvent",
     "ErrorEvent",
+    "InterruptEvent",
     "RestartEvent",
     "RetryEvent",
     "StreamEvent",
@@ -123,3 +124,25 @@ class ErrorEvent(StreamEvent):
     type: str = "error"
     message: str = ""
     recoverable: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class InterruptEvent(StreamEvent):
+    """The run pauses and waits for answers; the last event of such a stream."""
+
+    type: str = "interrupt"
+    pending: list[Any] = field(default_factory=list)
+    """What it waits for: `Interrupt` objects."""
+    run_id: str = ""
+    thread_id: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as a dict."""
+        shown = [{"id": item.id, "kind": item.kind, "value": item.value} for item in self.pending]
+        return {
+            "type": self.type,
+            "timestamp": self.timestamp,
+            "pending": shown,
+            "run_id": self.run_id,
+            "thread_id": self.thread_id,
+        }

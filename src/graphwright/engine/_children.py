@@ -6,12 +6,19 @@ autonomous agent chooses.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from copy import copy, deepcopy
-from typing import Any
+from typing import Any, TypeVar
+
+from graphwright._internal.aio import settle
 
 from graphwright.engine._finish import finish
 from graphwright.engine._loop import traverse
+from graphwright.engine.journal import AnswerRefused
+from graphwright.engine._recorded import recorded_visit
 from graphwright.engine._run import GraphRun
+from graphwright.engine._shares import SpentShare, UsageShare
 from graphwright.engine._step import visit
 from graphwright.engine._transition import SAME_NODE
 from graphwright.engine.base import NodeContext
@@ -19,8 +26,12 @@ from graphwright.engine.graph import PromptGraph
 from graphwright.engine.result import RunResult
 from graphwright.engine.state import GraphState, NodeResult
 from graphwright.exceptions import GraphExecutionError, GraphIterationLimitError
+from graphwright.interrupts import Interrupted
+from graphwright.run_scope import run_scope
 
-__all__ = ["copy_state", "run_child", "run_child_graph", "take_figures"]
+__all__ = ["copy_state", "run_child", "run_child_graph", "take_figures", "together"]
+
+T = TypeVar("T")
 
 
 async def run_child(node: Any, state: GraphState, context: NodeContext, config: Any, *, name: str = "") -> NodeResult:
@@ -41,11 +52,13 @@ async def run_child(node: Any, state: GraphState, context: NodeContext, config: 
     if limits.max_node_iterations is not None:
         own = min(own, limits.max_node_iterations)
     failed = False
+    make_visit = visit if context.journal is None else recorded_visit
+    token = run_scope.set(child.context) if context.journal is not None else None
     try:
         for _ in range(own):
             _check_steps(child)
             try:
-                await visit(child, node)
+                await make_visit(child, node)
             except GraphExecutionError:
                 failed = True
                 break
@@ -55,6 +68,8 @@ async def run_child(node: Any, state: GraphState, context: NodeContext, config: 
             failed = True
             _exhausted(child, own)
     finally:
+        if token is not None:
+            run_scope.reset(token)
         state.current_node, state.graph, state.node_iterations = outer_node, outer_graph, outer_counts
     if child.last is None:
         return NodeResult(node.name, error="a hook ended the run before this step")
@@ -90,11 +105,43 @@ async def run_child_graph(
     # The parent may have nodes of the same names; their visits are no visits of these.
     state.node_iterations = {}
     child = _child_run(state, context, config, name)
+    token = run_scope.set(child.context) if context.journal is not None else None
     try:
         await traverse(child)
         return finish(child)
     finally:
+        if token is not None:
+            run_scope.reset(token)
         state.current_node, state.graph, state.node_iterations = outer_node, outer_graph, outer_counts
+
+
+async def together(tasks: Sequence[asyncio.Task[T]]) -> list[T]:
+    """Wait for children that run at the same time, and return their results in order.
+
+    When one fails, the others are cancelled and waited for. When one pauses, the others run to their end first.
+
+    Raises:
+        Interrupted: some of them pause; it holds what all of them wait for.
+    """
+    try:
+        waiting = set(tasks)
+        while waiting:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                if task.cancelled() or not isinstance(task.exception(), (Interrupted, AnswerRefused, type(None))):
+                    task.result()
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await settle(*tasks)
+        raise
+    for task in tasks:
+        if isinstance(refused := task.exception(), AnswerRefused):
+            raise refused  # the others have ended, so that nothing of theirs is unknown
+    paused = [error for task in tasks if isinstance(error := task.exception(), Interrupted)]
+    if paused:
+        raise Interrupted([item for pause in paused for item in pause.pending])
+    return [task.result() for task in tasks]
 
 
 def copy_state(state: GraphState) -> GraphState:
@@ -132,6 +179,8 @@ def _copied(context: dict[str, Any]) -> dict[str, Any]:
 
 def _child_run(state: GraphState, context: NodeContext, config: Any, name: str) -> GraphRun:
     inner = context.child(name)
+    if context.journal is not None:
+        inner.usage, inner.spent = UsageShare(context.usage), SpentShare(context.spent)
     configurable = {**config.get("configurable", {}), "graphwright": inner}
     return GraphRun(state, inner, {**config, "configurable": configurable})
 

@@ -15,6 +15,7 @@ from graphwright.run_events import (
     Restarted,
     Retrying,
     RunEvent,
+    RunPaused,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -62,6 +63,8 @@ def _shape(event: RunEvent) -> tuple[str, str, dict[str, Any]]:
         case ViewChanged():
             data = {"scope": event.scope, "left_out": event.left_out, "facts": event.facts, "tokens": event.tokens}
             return event.node, "on_view_changed", data
+        case RunPaused():
+            return "", "on_interrupt", {"pending": list(event.pending)}
     return "", "", {}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from graphwright._internal.jsonio import dumps
 from graphwright.engine._run import GraphRun, Stop
 from graphwright.engine.result import RunResult
-from graphwright.exceptions import GraphExecutionError, GraphIterationLimitError
+from graphwright.exceptions import GraphExecutionError, GraphIterationLimitError, RunAbortedError
 from graphwright.messages import AIMessage, text_of
 
 __all__ = ["finish"]
@@ -19,11 +19,16 @@ def finish(run: GraphRun) -> RunResult:
 
     Raises:
         GraphIterationLimitError: a limit ended the run before there was an answer.
+        RunAbortedError: `abort(drain=True)` ended the run before there was an answer.
         GraphStoppedError: a hook ended the run before there was an answer.
         GraphExecutionError: the run ended on a failed node, without an answer.
     """
     answered = _is_answer(run)
     if run.stop is not None and not answered:
+        if run.stop.kind == "abort":
+            error = RunAbortedError("the run was ended before it had an answer", run_id=run.context.run_id)
+            error.messages = run.state.messages
+            raise error
         raise _without_answer(run, run.stop)
     last = run.last
     if not answered and last is not None and last.error_recovered and last.error is not None:

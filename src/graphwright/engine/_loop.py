@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from graphwright.engine._recorded import recorded_visit
 from graphwright.engine._run import GraphRun, Stop
 from graphwright.engine._step import visit
 from graphwright.engine._transition import SAME_NODE, exhausted_route
@@ -26,6 +27,7 @@ async def traverse(run: GraphRun) -> None:
     state, graph, limits, spent = run.state, run.state.graph, run.context.limits, run.context.spent
     current: str = graph.entry
     redirects = 0
+    make_visit = visit if run.context.journal is None else recorded_visit
     while current != END:
         node = graph._nodes.get(current)
         if node is None:
@@ -51,7 +53,7 @@ async def traverse(run: GraphRun) -> None:
         if flags and NodeFlag.PARALLEL_SAFE in flags and len(group := group_from(run, node)) > 1:
             current = await run_together(run, group)
         else:
-            current = await visit(run, node)
+            current = await make_visit(run, node)
         if spent.stop is not None:
             run.stop = spent.stop
             return

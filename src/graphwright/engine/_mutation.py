@@ -100,6 +100,9 @@ def _attempt(run: GraphRun, change: Callable[[], None]) -> str | None:
 
 
 async def _tell(run: GraphRun, node: Any, mutation: GraphMutation, refusal: str | None) -> None:
+    frame = run.context.frame
+    if frame is not None and refusal is None and mutation.action in ACTIONS:
+        frame.mutations.append(mutation)
     if refusal:
         logger.warning("a change of the graph by node %r was not made: %s", node.name, refusal)
     context = run.context

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 from graphwright.engine.base import NodeContext
 from graphwright.engine.state import ExecutionReport, GraphState, NodeResult
-from graphwright.exceptions import GraphExecutionError, GraphStoppedError
+from graphwright.exceptions import GraphExecutionError
+from graphwright.run_scope import Stop
 
 __all__ = ["GraphRun", "Stop"]
-
-
-@dataclass(slots=True)
-class Stop:
-    """Why a run ended before its graph led to the end."""
-
-    kind: Literal["limit", "hook"]
-    reason: str
-    limit: int = 0
-    stopped_by: str = ""
-    raises: type[GraphStoppedError] = GraphStoppedError
-    """What a run raises that a hook ended before there was an answer."""
 
 
 class GraphRun:
@@ -33,6 +21,8 @@ class GraphRun:
     mutations = 0
     guards_passed = 0
     guards_failed = 0
+    kept: dict[str, str] | None = None
+    """What the log holds of the context: a fingerprint by key. Only in a run with a log."""
 
     def __init__(self, state: GraphState, context: NodeContext, config: dict[str, Any]) -> None:
         self.state = state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
@@ -14,10 +14,12 @@ from graphwright.run_scope import RunScope, Spent
 from graphwright.usage import Usage
 
 if TYPE_CHECKING:
+    from graphwright.engine.journal import Frame, Journal
     from graphwright.engine.hooks import Hooks
-    from graphwright.models.base import ChatModel
+    from graphwright.models.base import ChatModel, ModelReply
     from graphwright.run_events import Emit
     from graphwright.tools import ToolSet
+    from graphwright.tools.base import ToolGate, ToolRun
 
 __all__ = ["BaseNode", "NodeConfig", "NodeContext", "NodeProtocol", "RunLimits", "context_of", "node"]
 
@@ -45,6 +47,15 @@ class RunLimits:
     """Whether a run may change its graph at all."""
 
 
+class _Here:
+    """Where in the log a context is: one for all sinks of it, another for each child."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self) -> None:
+        self.frame: Frame | None = None
+
+
 class NodeContext(RunScope):
     """What a node can use while it runs, found at `config["configurable"]["graphwright"]`.
 
@@ -52,14 +63,18 @@ class NodeContext(RunScope):
     """
 
     __slots__ = (
+        "_here",
         "caller_config",
         "compaction",
+        "gate",
         "hooks",
         "human_handler",
         "instructions",
+        "journal",
         "lightweight_model",
         "limits",
         "model",
+        "outer_frame",
         "prepared",
         "scratch",
         "tool_summary",
@@ -86,6 +101,8 @@ class NodeContext(RunScope):
         human_handler: Callable[..., Any] | None = None,
         compaction: Any = None,
         lightweight_model: ChatModel | None = None,
+        journal: Journal | None = None,
+        gate: ToolGate | None = None,
     ) -> None:
         self._run_id = run_id
         self.path = path
@@ -116,6 +133,23 @@ class NodeContext(RunScope):
         """What nodes worked out once for this engine, by node."""
         self.scratch: dict[Any, Any] = {}
         """What nodes keep for this run, by node."""
+        self.journal = journal
+        """The log of the run; `None` where nothing is written down."""
+        self._here = None if journal is None else _Here()
+        self.outer_frame = ""
+        """What the frames of this context begin with."""
+        self.gate = gate
+        """What judges every tool call before it runs."""
+
+    @property
+    def frame(self) -> Frame | None:
+        """The place in the log of the visit that goes on here; `None` without a log."""
+        return self._here.frame if self._here is not None else None
+
+    @frame.setter
+    def frame(self, frame: Frame | None) -> None:
+        assert self._here is not None
+        self._here.frame = frame
 
     def model_for(self, node: Any) -> ChatModel | None:
         """Return the model of a node that brings none: the small one for a lightweight node, else the run's."""
@@ -123,11 +157,29 @@ class NodeContext(RunScope):
             return self.lightweight_model
         return self.model
 
+    def tool_run(self, node: str, state: GraphState, **options: Any) -> ToolRun:
+        """Return the settings under which a node's calls are answered: those of the run, and `options` of `ToolRun`."""
+        from graphwright.engine.nodes.tool_turn import tool_run_of
+
+        return tool_run_of(node, state, self, **options)
+
+    def once_asked(self, asking: Awaitable[ModelReply]) -> Awaitable[ModelReply]:
+        """Return a model call that is not made again when the run goes on later; with no log, the call itself."""
+        if self.frame is None:
+            return asking
+        from graphwright.engine._recorded_calls import recorded_reply
+
+        return recorded_reply(self.frame, asking)
+
     def child(self, name: str) -> NodeContext:
         """Return the context of a child that runs inside this run: one step further down the path, the rest shared."""
         twin = copy(self)
         twin.path = f"{self.path}/{name}" if self.path else name
         twin.scratch = {}
+        if self.frame is not None:
+            number = self.frame.next(f"child {name}")
+            twin.outer_frame = f"{self.frame.path}/{name}~{number}/" if number else f"{self.frame.path}/{name}/"
+            twin._here = _Here()
         return twin
 
     def listening(self, emit: Emit | None) -> NodeContext:
@@ -187,6 +239,17 @@ class BaseNode:
     """
 
     node_type: str = ""
+
+    reenterable: bool = False
+    """Whether `execute` may run again from its top when a run goes on that was cut off or paused inside it. A node
+    that says so does no effect of its own outside of tools, models, children and `once`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = cls.__dict__
+        if ("execute" in own or "stream" in own) and "reenterable" not in own:
+            # What holds for the code of a class does not hold for code that takes its place.
+            cls.reenterable = False
 
     def __init__(
         self,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from graphwright._internal.aio import Stream
 from graphwright.engine import _topology
 from graphwright.engine._events_view import v2_event
+from graphwright.engine._delta import copied
 from graphwright.engine._finish import finish
+from graphwright.engine.journal import LeavesRun
 from graphwright.engine._loop import traverse
 from graphwright.engine._run import GraphRun
 from graphwright.engine.base import NodeContext, RunLimits
@@ -29,14 +31,17 @@ from graphwright.exceptions import (
     GraphIterationLimitError,
     GraphStoppedError,
 )
+from graphwright.interrupts import Interrupted
 from graphwright.messages import as_messages, repair_pairs
 from graphwright.models import as_model
-from graphwright.run_events import NodeFinished, RunFinished, RunStarted, TextDelta, ThinkingDelta, number
-from graphwright.run_scope import run_scope
+from graphwright.run_events import NodeFinished, RunFinished, RunPaused, RunStarted, TextDelta, ThinkingDelta, number
+from graphwright.run_scope import Spent, run_scope
 from graphwright.tools import as_tools
 
 if TYPE_CHECKING:
+    from graphwright.engine.journal import Journal
     from graphwright.run_events import Emit, RunEvent
+    from graphwright.tools.base import ToolGate
 
 __all__ = [
     "CodeActionBudgetError",
@@ -85,6 +90,7 @@ class PromptGraphEngine:
         instructions: str = "",
         human_handler: Callable[..., Any] | None = None,
         lightweight_model: Any = None,
+        gate: ToolGate | None = None,
     ) -> None:
         """Prepare to run `graph` with `model` (anything that `graphwright.models.as_model` takes).
 
@@ -126,6 +132,7 @@ class PromptGraphEngine:
         self._trace = trace
         self._instructions = instructions
         self._human_handler = human_handler
+        self._gate = gate
         self._lightweight_model = None if lightweight_model is None else as_model(lightweight_model)
         self._compaction = None if compaction is None else ContextCompaction.coerce(compaction)
         self._prepared: dict[Any, Any] = {}
@@ -192,17 +199,32 @@ class PromptGraphEngine:
         deadline: float | None = None,
         instructions: str | None = None,
         on_state: Callable[[GraphState], None] | None = None,
+        journal: Journal | None = None,
+        history: Sequence[Any] = (),
+        gate: ToolGate | None = None,
+        spent: Spent | None = None,
     ) -> RunResult:
-        """Run the graph once and report to `emit`: the one way in which every other method runs it."""
+        """Run the graph once and report to `emit`: the one way in which every other method runs it.
+
+        With a `journal` the run is written down and may pause; when it holds an earlier leg of the run, the run goes
+        on and `input` is not looked at. `history` comes before the input, and is not written down again.
+        """
         if self._checked is not self.graph._version:
             self._check_graph()
-        messages, values = _read_input(input)
-        if context:
-            values.update(context)
-        run = self._begin(messages, values, config, emit, run_id, deadline, instructions)
+        if journal is None:
+            messages, values = _read_input(input)
+            if context:
+                values.update(context)
+        else:
+            messages, values = _recorded_input(journal, input, context, history)
+        run = self._begin(messages, values, config, emit, run_id, deadline, instructions, journal, gate)
         if on_state is not None:
             on_state(run.state)
+        if journal is not None:
+            journal.note(run.state.messages)
         run_context = run.context
+        if spent is not None:
+            run_context.spent = spent
         token = run_scope.set(run_context)
         try:
             if emit is not None:
@@ -216,6 +238,11 @@ class PromptGraphEngine:
         except GraphExecutionError as error:
             self._blame(run, error)
             raise
+        except Interrupted as pause:
+            return await self._pause(run, pause)
+        except LeavesRun as signal:
+            self._remember(run.report(str(signal.error)))
+            raise signal.error from signal.error.__cause__
         except BaseException as error:
             self._remember(run.report(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__))
             raise
@@ -231,6 +258,8 @@ class PromptGraphEngine:
         run_id: str | None,
         deadline: float | None,
         instructions: str | None,
+        journal: Journal | None = None,
+        gate: ToolGate | None = None,
     ) -> GraphRun:
         caller_config = dict(config) if config else None
         node_context = NodeContext(
@@ -249,6 +278,8 @@ class PromptGraphEngine:
             human_handler=self._human_handler,
             lightweight_model=self._lightweight_model,
             compaction=self._compaction,
+            journal=journal,
+            gate=gate if gate is not None else self._gate,
         )
         if caller_config is None:
             node_config: dict[str, Any] = {"configurable": {"graphwright": node_context}}
@@ -260,6 +291,16 @@ class PromptGraphEngine:
             node_context,
             node_config,
         )
+
+    async def _pause(self, run: GraphRun, pause: Interrupted) -> RunResult:
+        journal, context = run.context.journal, run.context
+        assert journal is not None
+        await journal.flush()
+        result = RunResult.paused(run, pause.pending)
+        self._remember(result.report)
+        if context.emit is not None:
+            await context.emit(RunPaused(pause.pending, run_id=context.run_id))
+        return result
 
     def _check_graph(self) -> None:
         version = self.graph._version
@@ -309,7 +350,9 @@ class ValuesView:
         return ()
 
     def finish(self, result: RunResult) -> Iterable[dict[str, Any]]:
-        """Return a last chunk where the end of the run added the reply."""
+        """Return a last chunk where the end of the run added the reply, or the run paused."""
+        if result.status == "paused":
+            return [dict(result)]
         return [] if len(result["messages"]) == self._shown else [{"messages": list(result["messages"])}]
 
 
@@ -339,6 +382,26 @@ def _read_input(input: Any) -> tuple[list[Any], dict[str, Any]]:
     if not any(message.type == "human" for message in messages):
         raise ConfigurationError("the input has no user message; add one with the question")
     return messages, context
+
+
+def _recorded_input(
+    journal: Journal, input: Any, context: Mapping[str, Any] | None, history: Sequence[Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the conversation and the context of a run with a log: what the log has, else the input, now written."""
+    row = journal.find("input", "")
+    if row is None:
+        messages, values = _read_input(input)
+        if context:
+            values.update(context)
+        kept: dict[str, Any] = {"m": messages[:]}
+        if values:
+            kept["c"] = copied(values)
+        journal.put("input", "", "", kept)
+    else:
+        messages, values = list(row["m"]), copied(row.get("c", {}))
+    if history:
+        messages = repair_pairs([*history, *messages], keep_owed=True)
+    return messages, values
 
 
 def _check_at_least(least: int, **values: int) -> None:

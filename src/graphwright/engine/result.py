@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from graphwright._internal.ids import new_run_id
 from graphwright.engine.state import ExecutionReport
 from graphwright.messages import text_of
+from graphwright.usage import Usage
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from graphwright.engine._run import GraphRun
-    from graphwright.usage import Usage
+    from graphwright.interrupts import Interrupt
+    from graphwright.runlog.base import RunStatus
 
 __all__ = ["RunResult"]
 
@@ -23,9 +25,15 @@ class RunResult(dict[str, Any]):
     `result["context"]` works too; it is no item, so that the result stays equal to the last chunk of a stream.
     """
 
-    __slots__ = ("_run_id", "context", "output", "report", "usage")
+    __slots__ = ("_run_id", "context", "output", "pending", "report", "status", "thread_id", "usage")
 
     _run_id: str | None
+    status: RunStatus
+    """`"completed"`, or `"paused"` when the run waits for answers; then `result["__interrupt__"]` holds them."""
+    pending: list[Interrupt]
+    """What a paused run waits for."""
+    thread_id: str
+    """The thread of the run; empty in a run without a log."""
     context: dict[str, Any]
     """The values that the nodes left in the state."""
     report: ExecutionReport
@@ -42,9 +50,30 @@ class RunResult(dict[str, Any]):
         # Only what was asked for: a result must not keep the engine alive, nor cost an id that nobody reads.
         result._run_id = run.context.known_run_id
         result.usage = run.context.usage
+        result.status, result.pending, result.thread_id = "completed", [], ""
+        if run.context.journal is not None:
+            result.thread_id = run.context.journal.thread_id
         result.context = run.state.context
         result.report = run.report(error)
         result.output = run.last.output if run.last is not None else None
+        return result
+
+    @classmethod
+    def paused(cls, run: GraphRun, pending: list[Interrupt]) -> RunResult:
+        """Return the result of a run that waits for answers."""
+        result = cls.of(run, error=None)
+        result.status, result.pending = "paused", pending
+        result["__interrupt__"] = pending
+        return result
+
+    @classmethod
+    def waiting(cls, messages: list[Any], pending: list[Interrupt], *, run_id: str, thread_id: str) -> RunResult:
+        """Return the result of a run that waits on, with nothing of it run."""
+        result = cls(messages=messages)
+        result._run_id, result.thread_id = run_id, thread_id
+        result.status, result.pending = "paused", pending
+        result["__interrupt__"] = pending
+        result.usage, result.context, result.report, result.output = Usage(), {}, ExecutionReport(), None
         return result
 
     @property

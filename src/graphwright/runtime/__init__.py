@@ -1,7 +1,19 @@
 """One run: its request, the layers around it, its streams and its handle."""
 
+from graphwright.runtime.durable import NOTHING, Durability, Resume, abandon_run, find_run
 from graphwright.runtime.request import RunRequest
 from graphwright.runtime.run import Run, RunEvents
 from graphwright.runtime.stack import Layer, build_stack
 
-__all__ = ["Layer", "Run", "RunEvents", "RunRequest", "build_stack"]
+__all__ = [
+    "NOTHING",
+    "Durability",
+    "Layer",
+    "Resume",
+    "Run",
+    "RunEvents",
+    "RunRequest",
+    "abandon_run",
+    "build_stack",
+    "find_run",
+]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphwright.caller import CallerContext
+    from graphwright.engine.journal import Journal
     from graphwright.engine.state import GraphState
     from graphwright.run_events import Emit
+    from graphwright.run_scope import Spent
+    from graphwright.runtime.durable import Resume
+    from graphwright.tools.base import ToolGate
 
 __all__ = ["RunRequest"]
 
@@ -41,6 +45,27 @@ class RunRequest:
 
     system_prompt: str | None = None
     """Instructions for this run in place of the agent's."""
+
+    thread_id: str | None = None
+    """The thread of the run in the run log; `None` takes the session's id, else the run's."""
+
+    resume: Resume | None = None
+    """The run to go on with, in place of a new one; `input` is not looked at then."""
+
+    journal: Journal | None = None
+    """The log of the run, once it has one."""
+
+    history: Sequence[Any] = ()
+    """What was said before on the thread."""
+
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What the log kept of the request that began the run."""
+
+    gate: ToolGate | None = None
+    """What judges the tool calls of this run."""
+
+    spent: Spent | None = None
+    """Where the run counts its steps; its `stop` ends the run after the node that is at work."""
 
     on_state: Callable[[GraphState], None] | None = None
     """Called with the state when the run begins."""

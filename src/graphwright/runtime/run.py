@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphwright._internal.aio import Channel, settle
 from graphwright._internal.ids import new_run_id
-from graphwright.exceptions import RunAbortedError
+from graphwright.exceptions import InterruptError, RunAbortedError
 from graphwright.run_events import number
+from graphwright.run_scope import Spent, Stop
+from graphwright.runtime.durable import Resume
 from graphwright.runtime.request import RunRequest
 
 if TYPE_CHECKING:
@@ -18,30 +21,52 @@ if TYPE_CHECKING:
 
     from graphwright.engine.result import RunResult
     from graphwright.engine.state import GraphState
+    from graphwright.interrupts import Interrupt
     from graphwright.run_events import RunEvent
 
 __all__ = ["Run", "RunEvents"]
 
 
 class Run:
-    """A run in a task of its own. Readers come and go without touching it."""
+    """A run in a task of its own. Readers come and go without touching it.
+
+    A run that pauses goes on in the same handle once `answer` has given all that it waits for.
+    """
 
     def __init__(self, handler: Callable[[RunRequest], Awaitable[RunResult]], request: RunRequest) -> None:
         """Start the run in the running event loop."""
         self._loop = asyncio.get_running_loop()
+        self._handler = handler
+        self._request = request
         self._readers: weakref.WeakSet[RunEvents] = weakref.WeakSet()
         self._reported = 0
         self._state: GraphState | None = None
+        self._answering = asyncio.Lock()
+        if request.resume is None or request.resume.run_id is None:
+            request.run_id = request.run_id or new_run_id()
+        self.run_id: str = request.run_id or (request.resume.run_id if request.resume is not None else "") or ""
+        self._task = self._launch(request)
+
+    def _launch(self, request: RunRequest) -> asyncio.Task[RunResult]:
         request.emit = self._emit
         request.on_state = self._begin
-        request.run_id = self.run_id = request.run_id or new_run_id()
-        self._task: asyncio.Task[RunResult] = self._loop.create_task(_await(handler, request))
-        self._task.add_done_callback(self._end)
+        request.spent = Spent()
+        self._request = request
+        task: asyncio.Task[RunResult] = self._loop.create_task(_await(self._handler, request))
+        task.add_done_callback(self._end)
+        return task
 
     @property
     def done(self) -> bool:
-        """Whether the run has ended, well or not."""
+        """Whether nothing is at work: the run has ended, well or not, or is paused."""
         return self._task.done()
+
+    @property
+    def pending(self) -> list[Interrupt]:
+        """What the run waits for; empty unless it is paused."""
+        if not self._task.done() or self._task.cancelled() or self._task.exception() is not None:
+            return []
+        return list(self._task.result().pending)
 
     @property
     def messages(self) -> list[BaseMessage]:
@@ -51,34 +76,69 @@ class Run:
     def events(self) -> RunEvents:
         """Return an iterator over what the run reports from now on. It ends with the run and raises nothing of it.
 
-        Events wait in memory until they are read: the run never waits for a reader.
+        A pause is reported as `RunPaused`. The iterator ends there too, unless the answers were given before the
+        next event was asked for. Events wait in memory until they are read: the run never waits for a reader.
         """
         reader = RunEvents(self)
         self._readers.add(reader)
         return reader
 
     async def result(self) -> RunResult:
-        """Wait for the end of the run and return its result. Cancelling the wait leaves the run going.
+        """Wait for the end of the run, or for its pause, and return its result. Cancelling the wait leaves it going.
 
         Raises:
             RunAbortedError: `abort()` ended it.
             GraphExecutionError: it has no answer.
         """
+        task = self._task
         try:
-            return await asyncio.shield(self._task)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if not self._task.cancelled():
+            if not task.cancelled():
                 raise
             error = RunAbortedError(f"run {self.run_id} was ended before it had an answer", run_id=self.run_id)
             error.messages = self.messages
             raise error from None
 
-    def abort(self) -> None:
+    async def answer(self, interrupt_id: str, value: Any, *, by: str | None = None) -> None:
+        """Answer one thing that the paused run waits for; the run goes on when it was the last.
+
+        `by` says who answered, for the log. Returns when the run has taken the answer.
+
+        Raises:
+            InterruptError: the run does not wait for it, or the answer does not fit; the run waits as before.
+        """
+        async with self._answering:
+            paused = self._task
+            if not self.pending:
+                raise InterruptError(f"run {self.run_id} is not paused, so there is nothing to answer")
+            self.run_id = paused.result().run_id  # of a run that was named by its thread it is known only now
+            taken = asyncio.Event()
+            resume = Resume(run_id=self.run_id, answers={interrupt_id: value}, by=by, on_taken=taken.set)
+            request = replace(self._request, input=None, run_id=self.run_id, resume=resume, journal=None)
+            self._task = self._launch(request)
+            waiting = self._loop.create_task(taken.wait())
+            try:
+                await asyncio.wait({self._task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+            if self._task.done() and not self._task.cancelled():
+                error = self._task.exception()
+                if isinstance(error, InterruptError):
+                    self._task = paused
+                    raise error
+
+    def abort(self, *, drain: bool = False) -> None:
         """End the run at once: its model call, its tools and everything below them. Safe from any thread.
 
-        `await result()` waits until they have cleaned up.
+        With `drain` the node that is at work runs to its end first. `await result()` waits until everything has
+        cleaned up.
         """
-        self._loop.call_soon_threadsafe(self._task.cancel)
+        if drain:
+            assert self._request.spent is not None
+            self._request.spent.stop = Stop("abort", "abort() was called")
+        else:
+            self._loop.call_soon_threadsafe(self._task.cancel)
 
     async def aclose(self) -> None:
         """End the run and wait for its clean-up."""

@@ -6,11 +6,15 @@ A layer awaits `call_next(request)` or answers itself. A layer that is off is no
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from graphwright.runtime.durable import Durability, durable_layer
 from graphwright.runtime.layers.caller import caller_layer
 from graphwright.runtime.layers.deadline import deadline_layer
 from graphwright.runtime.request import RunRequest
+
+if TYPE_CHECKING:
+    from graphwright.engine.graph import PromptGraph
 
 __all__ = ["Handler", "Layer", "build_stack"]
 
@@ -18,11 +22,21 @@ Handler = Callable[[RunRequest], Awaitable[Any]]
 Layer = Callable[[RunRequest, Handler], Awaitable[Any]]
 
 
-def build_stack(core: Handler, *, max_seconds: float = 0) -> Handler:
+def build_stack(
+    core: Handler,
+    *,
+    max_seconds: float = 0,
+    durability: Durability | None = None,
+    graph: Callable[[], PromptGraph] | None = None,
+) -> Handler:
     """Return `core` with the layers that the options ask for around it, outermost first."""
     layers: list[Layer] = [
         caller_layer,  # outermost: every other layer may ask who the caller is
     ]
+    if durability is not None:
+        assert graph is not None
+        # Outside of the deadline: how a run ended is written also when its time ran out.
+        layers.append(durable_layer(durability, graph))
     if max_seconds:
         layers.append(deadline_layer(max_seconds))
     return _compose(layers, core)

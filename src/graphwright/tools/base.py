@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, Self
 
+from graphwright.interrupts import ApprovalDecision
 from graphwright.run_events import Emit
 from graphwright.types import ToolCall, ToolResult, ToolSpec
 
-__all__ = ["Tool", "ToolHooks", "ToolRun"]
+__all__ = ["Approval", "CallBatch", "CallLog", "GatedCall", "Tool", "ToolGate", "ToolHooks", "ToolRun", "Verdict"]
 
 
 class Tool(ABC):
@@ -29,6 +30,19 @@ class Tool(ABC):
 
     injected: frozenset[str] = frozenset()
     """Parameters that no model fills: the call's id is given by the tool itself, the others by a hook."""
+
+    idempotent: bool = False
+    """True when running a call again with the same idempotency key has no second effect."""
+
+    reenterable: bool = False
+    """True when a call may run again from its top after a pause inside it: it asks or runs agents, and has no effect
+    of its own outside of `once`."""
+
+    risk_level: int | None = None
+    """0 for reading only, 1 for an effect, 2 for a destructive one; `None` where nobody said."""
+
+    untrusted: bool = False
+    """True when what it returns was written by strangers, such as a web page."""
 
     @property
     def name(self) -> str:
@@ -67,6 +81,112 @@ class ToolHooks:
 
 
 @dataclass(slots=True)
+class Verdict:
+    """What a gate says of one call."""
+
+    action: Literal["allow", "deny", "ask"] = "allow"
+    args: dict[str, Any] | None = None
+    """Arguments in place of the call's; `None` leaves them."""
+    reason: str = ""
+    """Why not, in words that the model and a person may read."""
+    shown: dict[str, Any] = field(default_factory=dict)
+    """What a person is shown when asked."""
+    standing: bool = True
+    """Whether an approval of the tool for the whole run answers this question too."""
+    expires_at: float | None = None
+    """Seconds since the epoch after which no answer is taken."""
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    """What is to be known of the judgement afterwards; plain data."""
+
+
+@dataclass(slots=True)
+class GatedCall:
+    """One call as a gate sees it."""
+
+    call: ToolCall
+    tool: Tool
+    args: dict[str, Any]
+    """The validated arguments, after hooks."""
+    index: int
+    """Place in its turn, from 0."""
+    batch: int
+    """How many calls the turn has."""
+
+
+class ToolGate(Protocol):
+    """Judges every call before any of its turn runs. What it raises refuses the call."""
+
+    async def judge(self, gated: GatedCall) -> Verdict:
+        """Return what is to become of the call."""
+        ...
+
+
+@dataclass(slots=True)
+class Approval:
+    """A call that needs a person's yes."""
+
+    call: ToolCall
+    args: dict[str, Any]
+    verdict: Verdict
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """JSON schema of the arguments."""
+
+
+class CallBatch(Protocol):
+    """The calls of one turn, in the log of a run."""
+
+    def verdict(self, call: ToolCall) -> dict[str, Any] | None:
+        """Return what the gate said of the call in an earlier leg of the run."""
+        ...
+
+    def judged(self, call: ToolCall, verdict: dict[str, Any]) -> None:
+        """Keep what the gate said."""
+        ...
+
+    def decide(self, approvals: Sequence[Approval]) -> list[ApprovalDecision]:
+        """Return the decisions, in order, or raise the signal that pauses the run."""
+        ...
+
+    def accept(self, approval: Approval, decision: ApprovalDecision) -> None:
+        """Keep a decision that fits."""
+        ...
+
+    def refuse(self, approval: Approval, problem: str) -> bool:
+        """Send an answer back that does not fit; return whether it is too late for that."""
+        ...
+
+    def outcome(self, call: ToolCall) -> ToolResult | None:
+        """Return how the call was answered in an earlier leg."""
+        ...
+
+    def idempotency_key(self, call: ToolCall) -> str:
+        """Return the name of this very call, the same in every leg of the run."""
+        ...
+
+    def was_cut_off(self, call: ToolCall) -> bool:
+        """Return whether the call began in an earlier leg and nobody knows how it ended."""
+        ...
+
+    async def begin(self, call: ToolCall) -> None:
+        """Return when it is durable that the call is about to run."""
+        ...
+
+    def ended(self, result: ToolResult, index: int) -> ToolResult:
+        """Keep how a call was answered, and return it as it was kept."""
+        ...
+
+
+class CallLog(Protocol):
+    """The log of a run, for whoever answers its calls."""
+
+    thread_id: str
+
+    def batch(self) -> CallBatch:
+        """Return the next turn of the visit that goes on."""
+        ...
+
+
+@dataclass(slots=True)
 class ToolRun:
     """The settings under which the calls of one turn are answered."""
 
@@ -97,3 +217,10 @@ class ToolRun:
 
     max_result_chars: int | None = None
     """Longest successful result text; the rest is cut and marked."""
+
+    gate: ToolGate | None = None
+
+    log: CallLog | None = None
+
+    wrap: Callable[[ToolCall, Any], Any] | None = None
+    """`(call, content) -> content`, applied to every result, errors included."""

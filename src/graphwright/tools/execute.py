@@ -13,11 +13,14 @@ from typing import Any
 
 from langchain_core.messages import ToolMessage
 
+from graphwright._internal.jsonio import dumps
 from graphwright._internal.threads import run_in_thread
 from graphwright.exceptions import ToolError
+from graphwright.interrupts import Interrupt, Interrupted
 from graphwright.run_events import ToolFinished, ToolStarted
+from graphwright.run_scope import current_call
 from graphwright.tools import running
-from graphwright.tools.base import ToolRun
+from graphwright.tools.base import CallBatch, ToolRun
 from graphwright.tools.callbacks import CallReport
 from graphwright.tools.content import Content, cut_content, error_text, is_picture, render
 from graphwright.tools.gate import CheckedCall, call_hook, check_call, pass_hook
@@ -26,6 +29,12 @@ from graphwright.tools.toolset import ToolSet
 from graphwright.types import ToolCall, ToolResult, ToolStatus
 
 __all__ = ["answer_calls"]
+
+UNKNOWN = (
+    "The run was cut off while {name} was at work, so it is unknown whether it took effect. It was not run again. "
+    "Find out before you call it again."
+)
+EDITED = "A person changed the arguments of this call; it ran with {args}."
 
 _PLAIN = frozenset({str, dict, list})
 """Types of results that become text at once."""
@@ -49,35 +58,46 @@ async def answer_calls(
         BaseException: a tool raised something that is no `Exception`, such as `KeyboardInterrupt`; the other calls
             were cancelled.
     """
-    before = run.hooks.before if run.hooks is not None else None
-    checked = []
-    for index, call in enumerate(calls, first_index):
-        entry = check_call(call, index, tools, run)
-        if before is not None and entry.refusal is None:
-            await pass_hook(entry, before, validate=run.validate)
-        checked.append(entry)
+    batch = None
+    if run.gate is None and run.log is None:
+        before = run.hooks.before if run.hooks is not None else None
+        checked = []
+        for index, call in enumerate(calls, first_index):
+            entry = check_call(call, index, tools, run)
+            if before is not None and entry.refusal is None:
+                await pass_hook(entry, before, validate=run.validate)
+            checked.append(entry)
+    else:
+        from graphwright.tools.gating import check_batch
+
+        batch = run.log.batch() if run.log is not None else None
+        checked = await check_batch(calls, tools, run, batch, first_index)
     if len(checked) == 1:
-        return [await _answer(checked[0], run, finished)]
-    return await _Batch(checked, run, finished).answer() if checked else []
+        return [await _answer(checked[0], run, finished, batch)]
+    return await _Batch(checked, run, finished, batch).answer() if checked else []
 
 
-async def _answer(entry: CheckedCall, run: ToolRun, finished: list[ToolResult] | None) -> ToolResult:
+async def _answer(
+    entry: CheckedCall, run: ToolRun, finished: list[ToolResult] | None, batch: CallBatch | None
+) -> ToolResult:
     started = perf_counter()
+    if batch is not None:
+        known = batch.outcome(entry.call)
+        if known is not None:
+            if finished is not None:
+                finished.append(known)
+            return known
+        if entry.refusal is None:
+            await _begin(entry, batch)
     if run.emit is not None:
         await run.emit(ToolStarted(run.node, entry.call, entry.index, run_id=run.run_id, path=run.path))
-    if run.config and run.config.get("callbacks") and (entry.refusal is not None or not entry.tool.reports_itself):
-        result = await _answer_reported(entry, run, run.config, started)
-    elif entry.refusal is None:
-        timeout = entry.tool.timeout or run.timeout
-        outcome = await run_tool(entry.tool, entry.args, entry.call, run.config, timeout)
-        if type(outcome) in _PLAIN and run.hooks is None and run.max_result_chars is None:
-            duration_ms = (perf_counter() - started) * 1000
-            message = _message(entry.call, render(outcome), None, success=True)
-            result = ToolResult(entry.call, message, entry.args, True, duration_ms)
-        else:
-            result = await _result(entry, run, outcome, started)
-    else:
-        result = await _result(entry, run, Raised(ToolError(entry.refusal)), started)
+    inside = current_call.set((entry, run, batch))
+    try:
+        result = await _answered(entry, run, started)
+    finally:
+        current_call.reset(inside)
+    if batch is not None:
+        result = batch.ended(result, entry.index)
     if finished is not None:
         finished.append(result)
     if run.trace is not None:
@@ -85,6 +105,35 @@ async def _answer(entry: CheckedCall, run: ToolRun, finished: list[ToolResult] |
     if run.emit is not None:
         await run.emit(ToolFinished(run.node, entry.call, result, entry.index, run_id=run.run_id, path=run.path))
     return result
+
+
+async def _answered(entry: CheckedCall, run: ToolRun, started: float) -> ToolResult:
+    if run.config and run.config.get("callbacks") and (entry.refusal is not None or not entry.tool.reports_itself):
+        return await _answer_reported(entry, run, run.config, started)
+    if entry.refusal is None:
+        timeout = entry.tool.timeout or run.timeout
+        outcome = await run_tool(entry.tool, entry.args, entry.call, run.config, timeout)
+        if (
+            type(outcome) in _PLAIN
+            and run.hooks is None
+            and run.max_result_chars is None
+            and run.gate is None
+            and run.wrap is None
+        ):
+            duration_ms = (perf_counter() - started) * 1000
+            message = _message(entry.call, render(outcome), None, success=True)
+            return ToolResult(entry.call, message, entry.args, True, duration_ms)
+        return await _result(entry, run, outcome, started)
+    return await _result(entry, run, Raised(ToolError(entry.refusal)), started)
+
+
+async def _begin(entry: CheckedCall, batch: CallBatch) -> None:
+    """Note that a call is about to run; one that was cut off runs again only where that is safe."""
+    if not batch.was_cut_off(entry.call):
+        await batch.begin(entry.call)
+    elif not (entry.tool.idempotent or entry.tool.reenterable):
+        entry.refuse(UNKNOWN.format(name=entry.call.name))
+        entry.verdict = "unknown"
 
 
 async def _answer_reported(entry: CheckedCall, run: ToolRun, config: dict[str, Any], started: float) -> ToolResult:
@@ -123,6 +172,8 @@ async def _result(entry: CheckedCall, run: ToolRun, outcome: Any, started: float
         if _ends_run(outcome.error):
             raise outcome.error
         content, success, raised = error_text(outcome.error), False, entry.refusal is None or entry.raised
+        if outcome.goes_on:
+            entry.verdict = "unknown"
     elif isinstance(outcome, ToolMessage):
         content, success = outcome.content, outcome.status != "error"
     else:
@@ -135,8 +186,18 @@ async def _result(entry: CheckedCall, run: ToolRun, outcome: Any, started: float
             content, success = f"the result was withheld, because a check of it failed: {type(error).__name__}", False
     if run.max_result_chars is not None and success:
         content = cut_content(content, run.max_result_chars)
+    if run.wrap is not None and entry.refusal is None:
+        content = run.wrap(call, content)
+    if entry.edited:
+        content = _with_note(EDITED.format(args=dumps(entry.args)), content)
     message = _message(call, content, outcome if isinstance(outcome, ToolMessage) else None, success=success)
-    return ToolResult(call, message, entry.args, success, duration_ms, raised)
+    return ToolResult(call, message, entry.args, success, duration_ms, raised, verdict=entry.verdict, notes=entry.notes)
+
+
+def _with_note(note: str, content: Content) -> Content:
+    if isinstance(content, str):
+        return f"{note}\n{content}"
+    return [{"type": "text", "text": note}, *content]
 
 
 def _message(call: ToolCall, content: Content, made: ToolMessage | None, *, success: bool) -> ToolMessage:
@@ -162,9 +223,28 @@ def _ends_run(error: BaseException) -> bool:
 class _Batch:
     """Several calls at work at once. As many workers as may run at a time take the calls in order."""
 
-    __slots__ = ("_ending", "_entries", "_failure", "_finished", "_queue", "_results", "_run", "_tasks")
+    __slots__ = (
+        "_ending",
+        "_entries",
+        "_failure",
+        "_finished",
+        "_log",
+        "_paused",
+        "_queue",
+        "_results",
+        "_run",
+        "_tasks",
+    )
 
-    def __init__(self, entries: Sequence[CheckedCall], run: ToolRun, finished: list[ToolResult] | None) -> None:
+    def __init__(
+        self,
+        entries: Sequence[CheckedCall],
+        run: ToolRun,
+        finished: list[ToolResult] | None,
+        log: CallBatch | None,
+    ) -> None:
+        self._log = log
+        self._paused: list[Interrupt] = []
         self._entries = entries
         self._queue = iter(entries)
         self._results: dict[int, ToolResult] = {}
@@ -187,6 +267,8 @@ class _Batch:
             raise
         if self._failure is not None:
             raise self._failure
+        if self._paused:
+            raise Interrupted(self._paused)
         return [self._results[entry.index] for entry in self._entries]
 
     async def _all_done(self) -> None:
@@ -197,7 +279,10 @@ class _Batch:
     async def _work(self) -> None:
         try:
             for entry in self._queue:
-                self._results[entry.index] = await _answer(entry, self._run, self._finished)
+                try:
+                    self._results[entry.index] = await _answer(entry, self._run, self._finished, self._log)
+                except Interrupted as pause:  # the other calls run to their end first
+                    self._paused.extend(pause.pending)
         except BaseException as error:  # a task must not raise it into the loop; `answer` raises it
             if not self._ending:
                 self._failure = error

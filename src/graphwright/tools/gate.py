@@ -12,11 +12,11 @@ from graphwright.tools.content import ERROR_CHARS, error_text, safe_str, short_r
 from graphwright.tools.problems import closest
 
 if TYPE_CHECKING:
-    from graphwright.tools.base import Tool, ToolRun
+    from graphwright.tools.base import Approval, Tool, ToolRun
     from graphwright.tools.toolset import ToolSet
     from graphwright.types import ToolCall
 
-__all__ = ["CheckedCall", "call_hook", "check_call", "pass_hook"]
+__all__ = ["CheckedCall", "call_hook", "check_call", "pass_hook", "validate_args"]
 
 _RAW_CHARS = 1000
 _MOST_NAMES = 20
@@ -26,7 +26,7 @@ _CONTAINERS = (list, dict)
 class CheckedCall:
     """A call and what the gate says of it."""
 
-    __slots__ = ("args", "call", "index", "raised", "refusal", "tool")
+    __slots__ = ("approval", "args", "call", "edited", "index", "notes", "raised", "refusal", "tool", "verdict")
 
     def __init__(self, call: ToolCall, index: int, tool: Tool | None) -> None:
         self.call = call
@@ -38,6 +38,14 @@ class CheckedCall:
         """Why the call does not run, in words for the model."""
         self.raised = False
         """Whether the gate refused it because something raised."""
+        self.verdict = ""
+        """The `ToolResult.verdict` of a call that does not run."""
+        self.approval: Approval | None = None
+        """The question to a person that the call waits for."""
+        self.notes: list[dict[str, Any]] | None = None
+        """What the gate noted."""
+        self.edited = False
+        """Whether a person changed the arguments."""
 
     def refuse(self, text: str, *, raised: bool = False) -> None:
         """Answer the call with an error instead of running it."""
@@ -62,7 +70,7 @@ def check_call(call: ToolCall, index: int, tools: ToolSet, run: ToolRun) -> Chec
             entry.refuse(f"the arguments of {call.name!r} are nested too deeply")
         else:
             if run.validate:
-                _validate(entry, entry.args)
+                validate_args(entry, entry.args)
             elif tool.injected:
                 entry.args = {key: value for key, value in entry.args.items() if key not in tool.injected}
     return entry
@@ -74,7 +82,8 @@ def _own(value: Any) -> Any:
     return [_own(entry) if type(entry) in _CONTAINERS else entry for entry in value]
 
 
-def _validate(entry: CheckedCall, args: dict[str, Any], *, blame: str = "") -> None:
+def validate_args(entry: CheckedCall, args: dict[str, Any], *, blame: str = "") -> None:
+    """Let the tool check arguments, which become those of the call; what does not fit refuses it."""
     try:
         entry.args = entry.tool.validate(args)
     except ToolArgumentError as error:
@@ -101,7 +110,7 @@ async def pass_hook(
     elif validate:
         # What only a hook may give is no argument that the tool's schema knows.
         given = {key: changed[key] for key in entry.tool.injected & changed.keys()}
-        _validate(
+        validate_args(
             entry,
             {key: value for key, value in changed.items() if key not in given},
             blame="a hook changed this call, and so ",

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphwright.tools.problems import MISSING, UNKNOWN, Problem
 
-__all__ = ["schema_problems"]
+__all__ = ["argument_problems", "schema_problems"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,11 @@ _RANGES = {
     "pattern": "should match the pattern {!r}",
     "const": "should be {!r}",
 }
+
+
+def argument_problems(schema: Mapping[str, Any], args: Mapping[str, Any]) -> list[str]:
+    """Return one line for each thing that is wrong with arguments."""
+    return [problem.line() for problem in schema_problems(schema, "the call")(args)]
 
 
 def schema_problems(schema: Mapping[str, Any], tool_name: str) -> Callable[[Mapping[str, Any]], list[Problem]]:

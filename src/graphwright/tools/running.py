@@ -30,10 +30,12 @@ _left_behind: set[asyncio.Task[Any]] = set()
 class Raised:
     """What a call raised, as a value: in a task, `KeyboardInterrupt` would go straight through the event loop."""
 
-    __slots__ = ("error",)
+    __slots__ = ("error", "goes_on")
 
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error: BaseException, *, goes_on: bool = False) -> None:
         self.error = error
+        self.goes_on = goes_on
+        """Whether the call is left behind while it may still be at work, so that its effect is not known."""
 
 
 if sys.version_info >= (3, 12):
@@ -137,12 +139,15 @@ def _wake(wake: asyncio.Future[None], task: Any = None) -> None:
 
 async def _time_out(task: asyncio.Task[Any], tool: Tool, timeout: float | None) -> Raised:
     text = f"{tool.name!r} timed out after {timeout:g} s"
+    goes_on = True
     if not await _stop(task, tool):
         text += " and did not stop; it may still be at work"
     elif tool.blocking:
         text += "; what it does in its thread cannot be stopped and may still be at work"
         logger.warning("tool %r timed out after %g s; its thread is left to itself", tool.name, timeout)
-    return Raised(ToolError(text))
+    else:
+        goes_on = False
+    return Raised(ToolError(text), goes_on=goes_on)
 
 
 async def _stop(task: asyncio.Task[Any], tool: Tool) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from graphwright._internal.aio import settle
 from graphwright.engine._transition import error_route, next_node
 from graphwright.engine.flags.skip_on_error import after_failure
 from graphwright.engine.state import GraphState, NodeFlag, NodeResult
@@ -76,7 +75,21 @@ async def run_together(run: GraphRun, group: list[Any]) -> str:
     Raises:
         GraphExecutionError: one of them failed and nothing takes the failure, or the run's limit fell inside.
     """
-    from graphwright.engine._children import copy_state, run_child, take_figures
+    if run.context.journal is None:
+        return await _run_group(run, group)
+    from graphwright.engine._recorded import enter, leave
+
+    entered = enter(run, group[0], "+".join(node.name for node in group))
+    if isinstance(entered, str):
+        return entered
+    mark, frame = entered
+    next_name = await _run_group(run, group)
+    leave(run, group[0], frame, mark, next_name)
+    return next_name
+
+
+async def _run_group(run: GraphRun, group: list[Any]) -> str:
+    from graphwright.engine._children import copy_state, run_child, take_figures, together
 
     state = run.state
     copies = [copy_state(state) for _ in group]
@@ -85,13 +98,7 @@ async def run_together(run: GraphRun, group: list[Any]) -> str:
         asyncio.ensure_future(run_child(node, copy, run.context, run.config, name=node.name))
         for node, copy in zip(group, copies, strict=True)
     ]
-    try:
-        results = await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await settle(*tasks)
-        raise
+    results = await together(tasks)
     for node, copy, result in zip(group, copies, results, strict=True):
         state.increment_node_iteration(node.name)
         take_figures(state, copy)

@@ -31,7 +31,7 @@ async def around(run: GraphRun, node: Any, call_next: Visit) -> NodeResult:
         prompt = QUESTION.format(name=node.name)
         if node.description:
             prompt += f" {node.description}"
-        decision, reason = await ask_person(run.context.human_handler, prompt, state, asked_by=node.name)
+        decision, reason = await ask_person(run.context, prompt, state, asked_by=node.name)
         if decision != "approved":
             told = f": {reason}" if reason else ""
             raise GraphwrightError(f"step {node.name!r} was not approved ({decision}){told}")

@@ -46,11 +46,10 @@ async def ask_model(
     request = ModelRequest(messages=messages, config=context.caller_config)
     started = perf_counter()
     if shown and context.emit is not None:
-        reply = await call_model(
-            model, request, node=node.name, path=context.path, run_id=context.run_id, emit=context.emit
-        )
+        asking = call_model(model, request, node=node.name, path=context.path, run_id=context.run_id, emit=context.emit)
     else:
-        reply = await call_model(model, request)
+        asking = call_model(model, request)
+    reply = await context.once_asked(asking)
     result.llm_duration_ms += (perf_counter() - started) * 1000
     usage = reply.usage
     if usage is not None:

@@ -60,6 +60,8 @@ class NodeRun:
     tool_run: Any = None
     system: SystemMessage | None = None
     """The system message of the visits that belong together: those of one tool loop."""
+    system_kept: bool = False
+    """Whether the log has that system message."""
     looping: bool = False
     """True between the visits of one tool loop."""
     tools_used: bool = False

@@ -39,11 +39,14 @@ def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeContext) -
     )
     # A text that guards may refuse is not shown before they have seen it.
     emit = None if node.guards else context.emit
+    asking: Awaitable[ModelReply]
     if binding.verbose:
-        return _told(node, request, emit, run, context)
-    if emit is None:
-        return call_model(binding.model, request)
-    return call_model(binding.model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit)
+        asking = _told(node, request, emit, run, context)
+    elif emit is None:
+        asking = call_model(binding.model, request)
+    else:
+        asking = call_model(binding.model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit)
+    return asking if context.journal is None else context.once_asked(asking)
 
 
 async def _told(node: PromptNode, request: ModelRequest, emit: Any, run: NodeRun, context: NodeContext) -> ModelReply:

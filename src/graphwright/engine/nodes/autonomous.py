@@ -27,6 +27,7 @@ class AutonomousNode(BaseNode):
     """
 
     node_type = "autonomous"
+    reenterable = True
     may_mutate = False
 
     def __init__(

@@ -24,6 +24,7 @@ class GuardNode(BaseNode):
     """
 
     node_type = "guard"
+    reenterable = True
     is_gate = True
     may_mutate = False
 

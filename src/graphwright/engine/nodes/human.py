@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any, Literal
@@ -12,8 +13,10 @@ from graphwright._internal.jsonio import dumps
 from graphwright._internal.threads import run_in_thread
 from graphwright.engine.base import BaseNode, NodeContext, context_of
 from graphwright.engine.edges import END
+from graphwright.engine.interrupt import ask_in
 from graphwright.engine.state import GraphState, NodeResult
 from graphwright.exceptions import ConfigurationError, GraphwrightError
+from graphwright.interrupts import HUMAN, read_approval
 from graphwright.messages import AIMessage
 
 __all__ = ["HumanNode", "ask_person"]
@@ -35,10 +38,12 @@ class HumanNode(BaseNode):
 
     The handler is `human_handler(prompt, state)` of the engine or of `build_agent`, sync or async. It returns True or
     False, `"approved"` or `"denied"`, or an object with `approved` or `decision`; anything else, and an exception, is
-    a failure of the node. So is a run without a handler, and a denial without `on_deny`.
+    a failure of the node. So is a run without a handler that has no log either, and a denial without `on_deny`. In a
+    run with a log and no handler the run pauses, and `agent.resume` gives the decision.
     """
 
     node_type = "human"
+    reenterable = True
     is_gate = True
     may_mutate = False
 
@@ -101,21 +106,26 @@ class HumanNode(BaseNode):
 
     async def _ask_human(self, prompt: str, state: GraphState, context: NodeContext) -> tuple[Decision, str]:
         """Return the decision and its reason. The one place where the node waits."""
-        return await ask_person(context.human_handler, prompt, state, asked_by=self.name, timeout=self.timeout)
+        return await ask_person(context, prompt, state, asked_by=self.name, timeout=self.timeout)
 
 
 async def ask_person(
-    handler: Callable[..., Any] | None, prompt: str, state: GraphState, *, asked_by: str, timeout: float = 300.0
+    context: NodeContext, prompt: str, state: GraphState, *, asked_by: str, timeout: float = 300.0
 ) -> tuple[Decision, str]:
     """Return a person's decision and its reason; `timeout` is in seconds.
 
+    The human handler is asked. Where there is none and the run has a log, the run pauses.
+
     Raises:
-        GraphwrightError: there is no handler, or what it returned is no decision.
+        GraphwrightError: there is no handler and no log, or what the handler returned is no decision.
     """
+    handler = context.human_handler
+    if handler is None and context.journal is not None:
+        return _paused_for(context, prompt, asked_by, timeout)
     if handler is None:
         raise GraphwrightError(
             f"node {asked_by!r} asks a person and there is no one to ask; "
-            "give human_handler= to build_agent or to PromptGraphEngine"
+            "give human_handler= to build_agent or to PromptGraphEngine, or runlog= so that the run can pause"
         )
     try:
         async with asyncio.timeout(timeout) as limit:
@@ -125,6 +135,15 @@ async def ask_person(
             raise
         return "timeout", ""
     return _decision(said), str(_field(said, "reason") or _field(said, "comment") or "")
+
+
+def _paused_for(context: NodeContext, prompt: str, asked_by: str, timeout: float) -> tuple[Decision, str]:
+    question = {"node": asked_by, "prompt": prompt}
+    answer = ask_in(context, [(HUMAN, asked_by, question, time.time() + timeout)])[0]
+    if answer is None:
+        return "timeout", ""
+    decision = read_approval(answer)
+    return ("approved" if decision.approved else "denied"), decision.reason or ""
 
 
 async def _called(handler: Callable[..., Any], prompt: str, state: GraphState) -> Any:

@@ -22,6 +22,7 @@ class LoopNode(BaseNode):
     """
 
     node_type = "loop"
+    reenterable = True
     may_mutate = False
 
     def __init__(

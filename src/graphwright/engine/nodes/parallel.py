@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from graphwright._internal.aio import call_maybe_async, settle
-from graphwright.engine._children import copy_state, run_child, take_figures
+from graphwright._internal.aio import call_maybe_async
+from graphwright.engine._children import copy_state, run_child, take_figures, together
 from graphwright.engine.base import BaseNode, NodeContext, context_of
 from graphwright.engine.nodes._merging import Child, as_text, concatenated, failure_of, merge_states, outputs_of
 from graphwright.engine.state import GraphState, NodeResult
 from graphwright.exceptions import ConfigurationError
+from graphwright.interrupts import Interrupted
 from graphwright.messages import AIMessage
 
 __all__ = ["ParallelNode"]
@@ -29,6 +30,7 @@ class ParallelNode(BaseNode):
     """
 
     node_type = "parallel"
+    reenterable = True
     may_mutate = False
 
     def __init__(
@@ -90,11 +92,10 @@ class ParallelNode(BaseNode):
         copies = [copy_state(state) for _ in self.nodes]
         tasks = [asyncio.create_task(run(child, twin)) for child, twin in zip(self.nodes, copies, strict=True)]
         try:
-            return list(await asyncio.gather(*tasks))
+            return await together(tasks)
+        except Interrupted:
+            raise
         except BaseException:
-            for task in tasks:
-                task.cancel()
-            await settle(*tasks)
             for twin in copies:
                 take_figures(state, twin)
             raise

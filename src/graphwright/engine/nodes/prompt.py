@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from graphwright._internal.aio import call_maybe_async
+from graphwright.engine.journal import AnswerRefused
 from graphwright.engine._transition import ANSWER_RETRY, TOOL_LOOP
 from graphwright.engine.base import BaseNode, NodeContext, context_of
 from graphwright.engine.compaction import SCOPES, ContextCompaction
@@ -14,9 +15,10 @@ from graphwright.engine.nodes._answer import Answer, check_answer, read_answer
 from graphwright.engine.nodes._binding import NodeRun, begin_late_view, begin_run
 from graphwright.engine.nodes._model_call import ask, mark_checked, provider_view
 from graphwright.engine.nodes._prompt_parts import system_text
-from graphwright.engine.nodes._tool_turn import cancelled_results, owed_calls, run_calls
+from graphwright.engine.nodes.tool_turn import cancelled_results, owed_calls, run_calls
 from graphwright.engine.state import GraphState, NodeFlag, NodeResult
 from graphwright.exceptions import ConfigurationError
+from graphwright.interrupts import Interrupted
 from graphwright.messages import AIMessage, SystemMessage
 from graphwright.models.base import ModelReply
 from graphwright.tools import as_tools
@@ -35,6 +37,7 @@ class PromptNode(BaseNode):
     """
 
     node_type = "prompt"
+    reenterable = True
     keeps_messages = True
     may_mutate = False
 
@@ -242,6 +245,8 @@ class PromptNode(BaseNode):
         finished: list[ToolResult] = []
         try:
             results = await run_calls(self, calls, run, state, context, finished)
+        except (Interrupted, AnswerRefused):
+            raise  # the visit is made again when the run goes on
         except BaseException:
             state.messages.extend([*added, *cancelled_results(calls, finished)])
             raise

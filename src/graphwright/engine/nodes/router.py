@@ -33,6 +33,7 @@ class RouterNode(BaseNode):
     """
 
     node_type = "router"
+    reenterable = True
     may_mutate = False
 
     def __init__(

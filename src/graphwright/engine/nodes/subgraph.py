@@ -23,6 +23,7 @@ class SubgraphNode(BaseNode):
     """
 
     node_type = "subgraph"
+    reenterable = True
     may_mutate = False
 
     def __init__(self, name: str, *, subgraph: Any = None, inherit_state: bool = True, **base: Any) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 from graphwright._internal.aio import call_maybe_async
 from graphwright._internal.ids import new_call_id
 from graphwright._internal.jsonio import dumps
-from graphwright.engine.base import BaseNode, context_of
-from graphwright.engine.nodes._tool_turn import cancelled_results, owed_calls, tool_run_of
+from graphwright.engine.journal import AnswerRefused
+from graphwright.engine.base import BaseNode, NodeContext, context_of
+from graphwright.engine.nodes.tool_turn import cancelled_results, owed_calls, tool_run_of
 from graphwright.engine.state import GraphState, NodeFlag, NodeResult
 from graphwright.exceptions import ConfigurationError, GraphwrightError
+from graphwright.interrupts import Interrupted
 from graphwright.messages import AIMessage, ToolMessage
 from graphwright.run_events import ToolFinished, ToolStarted
 from graphwright.tools import answer_calls, as_tools
@@ -29,6 +31,7 @@ class ToolNode(BaseNode):
     """
 
     node_type = "tool"
+    reenterable = True
     keeps_messages = True
 
     def __init__(
@@ -68,7 +71,7 @@ class ToolNode(BaseNode):
         context = context_of(config)
         result = NodeResult(self.name, "tool")
         added: list[Any] = []
-        calls = await self._due(state, added)
+        calls = await self._due(state, added, context)
         if not calls:
             return result
         tools = self.tools.merged(context.tools) if NodeFlag.INJECT_TOOLS in self.flags else self.tools
@@ -81,6 +84,8 @@ class ToolNode(BaseNode):
         try:
             for index, call in enumerate(calls):
                 finished.append(await self._answer(call, index, done, settings, tools, state, context, result))
+        except (Interrupted, AnswerRefused):
+            raise  # the visit is made again when the run goes on
         except BaseException:
             state.messages.extend([*added, *cancelled_results(calls, finished)])
             raise
@@ -99,20 +104,30 @@ class ToolNode(BaseNode):
             result.output = finished[0].message.content
         return result
 
-    async def _due(self, state: GraphState, added: list[Any]) -> list[ToolCall]:
+    async def _due(self, state: GraphState, added: list[Any], context: NodeContext) -> list[ToolCall]:
         if self.tool_selector is None:
             return owed_calls(state.messages)
+        frame = context.frame
+        known = frame.journal.find("once", frame.path, "selected") if frame is not None else None
+        call = ToolCall(*known["value"]) if known is not None else await self._select(state)
+        if call is None:
+            return []
+        if frame is not None and known is None:
+            frame.journal.put("once", frame.path, "selected", {"value": [call.id, call.name, call.args]})
+        # The call is written into the conversation, so that its result has one to belong to.
+        added.append(AIMessage(content="", tool_calls=[{"name": call.name, "args": call.args, "id": call.id}]))
+        return [call]
+
+    async def _select(self, state: GraphState) -> ToolCall | None:
+        assert self.tool_selector is not None
         chosen = await call_maybe_async(self.tool_selector, state)
         if chosen is None:
-            return []
+            return None
         if not (isinstance(chosen, (tuple, list)) and len(chosen) == 2 and isinstance(chosen[1], dict)):
             raise GraphwrightError(
                 f"tool_selector of node {self.name!r} returned {chosen!r}; return (tool name, arguments) or None"
             )
-        call = ToolCall(new_call_id(), str(chosen[0]), chosen[1])
-        # The call is written into the conversation, so that its result has one to belong to.
-        added.append(AIMessage(content="", tool_calls=[{"name": call.name, "args": call.args, "id": call.id}]))
-        return [call]
+        return ToolCall(new_call_id(), str(chosen[0]), chosen[1])
 
     async def _answer(
         self,

@@ -22,6 +22,8 @@ _SHOWN_CHARS = 500
 class AsideNode(PromptNode):
     """A prompt node whose request to the model, and whose corrections, stay out of the conversation."""
 
+    reenterable = True
+
     own_flags: frozenset[NodeFlag] = frozenset()
     own_prompt = ""
     own_output_key = ""

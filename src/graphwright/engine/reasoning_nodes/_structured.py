@@ -24,6 +24,8 @@ class StructuredNode(AsideNode):
     ends a run in which nobody has answered, its fields are the reply, as JSON.
     """
 
+    reenterable = True
+
     own_schema: ClassVar[type[BaseModel]]
 
     def __init__(self, name: str, **options: Any) -> None:

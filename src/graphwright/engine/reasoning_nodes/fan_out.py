@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from graphwright._internal.aio import settle
-from graphwright.engine._children import copy_state, run_child
+from graphwright.engine._children import copy_state, run_child, together
 from graphwright.engine.base import BaseNode, NodeContext
 from graphwright.engine.nodes._merging import Child
 from graphwright.engine.nodes.parallel import ParallelNode
@@ -73,12 +72,7 @@ class FanOutNode(ParallelNode):
             asyncio.create_task(run(name, node, twin, overrides))
             for name, (node, overrides), twin in zip(self._names(), self.branches, copies, strict=True)
         ]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
-            await settle(*tasks)
+        return await together(tasks)
 
     def _names(self) -> list[str]:
         names: list[str] = []

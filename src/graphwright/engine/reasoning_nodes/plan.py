@@ -44,6 +44,8 @@ class PlanNode(StructuredNode):
     A poor plan leads to the transition `"replan"`, or to this node again, as long as the node may still run.
     """
 
+    reenterable = True
+
     own_flags = frozenset({NodeFlag.STATEFUL, NodeFlag.OBSERVABLE})
     own_prompt = PLAN_PROMPT
     own_output_key = "plan_output"

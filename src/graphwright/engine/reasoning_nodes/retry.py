@@ -32,6 +32,7 @@ class RetryNode(BaseNode):
     """
 
     node_type = "retry"
+    reenterable = True
 
     def __init__(
         self,

@@ -32,6 +32,8 @@ class SynthesizeNode(AsideNode):
     in the reply nor shown while it streams. With an `output_schema` the output is data of that type instead.
     """
 
+    reenterable = True
+
     own_prompt = SYNTHESIZE_PROMPT
     own_output_key = "synthesis"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphwright.engine._call_log import CallRecords
 from graphwright.engine.base import NodeContext
 from graphwright.engine.nodes._binding import NodeRun
 from graphwright.engine.state import GraphState
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cancelled_results", "owed_calls", "run_calls", "tool_run_of"]
 
-_CANCELLED = "The run was stopped before this call had a result."
+_CANCELLED = "The run was stopped before this call had a result; whether it took effect is not known."
 
 
 async def run_calls(
@@ -51,9 +52,13 @@ def tool_run_of(node_name: str, state: GraphState, context: NodeContext, **optio
             return await hooks.after_tool(name, content, args, state)
 
         around = ToolHooks(before if hooks.pre_tool else None, after if hooks.post_tool else None)
+    if context.journal is not None:
+        options["log"] = CallRecords(context)
+    if context.gate is not None and "gate" not in options:
+        options["gate"] = context.gate
+    options.setdefault("parallel", context.limits.max_parallel_tools)
+    options.setdefault("timeout", context.limits.tool_timeout)
     return ToolRun(
-        parallel=context.limits.max_parallel_tools,
-        timeout=context.limits.tool_timeout,
         node=node_name,
         path=context.path,
         run_id=context.run_id,
