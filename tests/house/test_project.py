@@ -87,7 +87,8 @@ def test_the_readme_tells_the_two_commands_and_ci_runs_the_second_first() -> Non
 
     assert commands[:2] == ["python3 scripts/start.py demo", "python3 scripts/start.py test"]
     assert first is not None
-    assert ci.index("\nsection ") == first.start() - 1
+    before = ci[: first.start()].split("\nsection ")[1:]
+    assert [section.partition("\n")[2].strip() for section in before] == ["bash scripts/servers.sh"]
     assert first[1] == commands[1]
 
 
