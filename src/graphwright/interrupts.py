@@ -127,7 +127,9 @@ def read_approval(answer: Any) -> ApprovalDecision:
             raise InterruptError(f"{key} is {value!r} in the decision; it has to be of another type")
     if not isinstance(answer["approved"], bool):
         raise InterruptError(f"approved is {answer['approved']!r} in the decision; give True or False")
-    edited = next((answer[key] for key in ("modified_arguments", "args", "params") if answer.get(key) is not None), None)
+    edited = next(
+        (answer[key] for key in ("modified_arguments", "args", "params") if answer.get(key) is not None), None
+    )
     return ApprovalDecision(
         answer["approved"],
         modified_arguments=dict(edited) if edited is not None else None,

@@ -12,6 +12,7 @@ import pytest
 
 import graphwright
 from graphwright.compat import promptise
+from graphwright.orchestrator.names import MODULE_OF as BOT_NAMES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(graphwright.__file__).parent
@@ -68,7 +69,9 @@ def test_the_everyday_names_are_few_and_told_to_the_type_checker_as_they_are() -
         for alias in node.names
     }
 
-    told -= {("graphwright.orchestrator", "*")}
+    bots = {entry for entry in told if entry[0] == "graphwright.orchestrator"}
+    assert {name for _, name in bots} == set(BOT_NAMES)
+    told -= bots
     assert told == {(module, name) for name, module in graphwright._MODULE_OF.items()}
     assert {name for _, name in told} == set(graphwright.__all__) - {"__version__"}
     assert dir(graphwright) == sorted(graphwright.__all__)

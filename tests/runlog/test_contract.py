@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphwright.runlog import MemoryRunLog, Row, RunInfo, RunWriter, SQLiteRunLog
-from graphwright.testing.run_log import run_log_contract
+from graphwright.testing.contracts.run_log import run_log_contract
 
 
 async def test_the_log_in_memory_keeps_the_contract() -> None:

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from graphwright.testing.assertions import assert_valid_conversation
-from graphwright.testing.contracts import model_contract, tool_contract
+from graphwright.testing.contracts import (
+    conversation_store_contract,
+    large_conversation_contract,
+    model_contract,
+    run_log_contract,
+    tool_contract,
+)
 from graphwright.testing.echo import EchoToolsModel
 from graphwright.testing.examples import NoExampleError, example_of
 from graphwright.testing.guard import (
@@ -44,10 +50,12 @@ __all__ = [
     "call",
     "calls",
     "calls_many",
+    "conversation_store_contract",
     "delayed",
     "empty",
     "example_of",
     "forbid_real_requests",
+    "large_conversation_contract",
     "malformed",
     "model_contract",
     "no_real_requests",
@@ -55,6 +63,7 @@ __all__ = [
     "raises_midstream",
     "real_requests_are_forbidden",
     "refuses",
+    "run_log_contract",
     "says",
     "tool_contract",
     "truncated",
