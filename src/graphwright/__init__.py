@@ -50,6 +50,156 @@ if TYPE_CHECKING:
     )
     from graphwright.messages import text_of
     from graphwright.models import as_model
+    from graphwright.orchestrator import (
+        ASK_USER_TOOL_NAME as ASK_USER_TOOL_NAME,
+    )
+    from graphwright.orchestrator import (
+        AbortedEvent as AbortedEvent,
+    )
+    from graphwright.orchestrator import (
+        AgentUpdate as AgentUpdate,
+    )
+    from graphwright.orchestrator import (
+        AnthropicLanguageModel as AnthropicLanguageModel,
+    )
+    from graphwright.orchestrator import (
+        ArgPatternGuard as ArgPatternGuard,
+    )
+    from graphwright.orchestrator import (
+        AskUserQuestionTool as AskUserQuestionTool,
+    )
+    from graphwright.orchestrator import (
+        AskUserSchema as AskUserSchema,
+    )
+    from graphwright.orchestrator import (
+        BaseInterface as BaseInterface,
+    )
+    from graphwright.orchestrator import (
+        BedrockLanguageModel as BedrockLanguageModel,
+    )
+    from graphwright.orchestrator import (
+        BotResponse as BotResponse,
+    )
+    from graphwright.orchestrator import (
+        BotRun as BotRun,
+    )
+    from graphwright.orchestrator import (
+        BudgetGuard as BudgetGuard,
+    )
+    from graphwright.orchestrator import (
+        DeepSeekLanguageModel as DeepSeekLanguageModel,
+    )
+    from graphwright.orchestrator import (
+        GeminiLanguageModel as GeminiLanguageModel,
+    )
+    from graphwright.orchestrator import (
+        GraphEdgeSpec as GraphEdgeSpec,
+    )
+    from graphwright.orchestrator import (
+        GraphTopologyEvent as GraphTopologyEvent,
+    )
+    from graphwright.orchestrator import (
+        GuardContext as GuardContext,
+    )
+    from graphwright.orchestrator import (
+        GuardDecision as GuardDecision,
+    )
+    from graphwright.orchestrator import (
+        GuardEvent as GuardEvent,
+    )
+    from graphwright.orchestrator import (
+        GuardRejectedEvent as GuardRejectedEvent,
+    )
+    from graphwright.orchestrator import (
+        IBot as IBot,
+    )
+    from graphwright.orchestrator import (
+        IConversationBot as IConversationBot,
+    )
+    from graphwright.orchestrator import (
+        ILanguageModel as ILanguageModel,
+    )
+    from graphwright.orchestrator import (
+        IOrchestratorBot as IOrchestratorBot,
+    )
+    from graphwright.orchestrator import (
+        NodeDetail as NodeDetail,
+    )
+    from graphwright.orchestrator import (
+        NodeInvokedEvent as NodeInvokedEvent,
+    )
+    from graphwright.orchestrator import (
+        NodeTraceEntry as NodeTraceEntry,
+    )
+    from graphwright.orchestrator import (
+        OpenAILanguageModel as OpenAILanguageModel,
+    )
+    from graphwright.orchestrator import (
+        OrchestratorBot as OrchestratorBot,
+    )
+    from graphwright.orchestrator import (
+        PartialResponseEvent as PartialResponseEvent,
+    )
+    from graphwright.orchestrator import (
+        PlanStep as PlanStep,
+    )
+    from graphwright.orchestrator import (
+        ProhibitedActionsGuard as ProhibitedActionsGuard,
+    )
+    from graphwright.orchestrator import (
+        Question as Question,
+    )
+    from graphwright.orchestrator import (
+        QuestionEvent as QuestionEvent,
+    )
+    from graphwright.orchestrator import (
+        QuestionItem as QuestionItem,
+    )
+    from graphwright.orchestrator import (
+        QuestionOption as QuestionOption,
+    )
+    from graphwright.orchestrator import (
+        QuestionOptionEvent as QuestionOptionEvent,
+    )
+    from graphwright.orchestrator import (
+        RiskThresholdGuard as RiskThresholdGuard,
+    )
+    from graphwright.orchestrator import (
+        SafetyInputGuard as SafetyInputGuard,
+    )
+    from graphwright.orchestrator import (
+        SafetyOutputGuard as SafetyOutputGuard,
+    )
+    from graphwright.orchestrator import (
+        Skill as Skill,
+    )
+    from graphwright.orchestrator import (
+        StatusEvent as StatusEvent,
+    )
+    from graphwright.orchestrator import (
+        StepEvent as StepEvent,
+    )
+    from graphwright.orchestrator import (
+        TokenUsage as TokenUsage,
+    )
+    from graphwright.orchestrator import (
+        ToolAllowlistGuard as ToolAllowlistGuard,
+    )
+    from graphwright.orchestrator import (
+        ToolDenylistGuard as ToolDenylistGuard,
+    )
+    from graphwright.orchestrator import (
+        ToolGuard as ToolGuard,
+    )
+    from graphwright.orchestrator import (
+        ToolRecord as ToolRecord,
+    )
+    from graphwright.orchestrator import (
+        ToolsUpdate as ToolsUpdate,
+    )
+    from graphwright.orchestrator import (
+        load_skills as load_skills,
+    )
     from graphwright.tools import as_tool, tool
     from graphwright.usage import Usage
 
@@ -153,6 +303,12 @@ def __getattr__(name: str) -> Any:
     if module is not None:
         value = globals()[name] = getattr(import_module(module), name)
         return value
+    if not name.startswith("_"):
+        # The names of the orchestrator page are in a table beside the bot, which is read when one is asked for.
+        bots = import_module(f"{__name__}.orchestrator.names").MODULE_OF
+        if name in bots:
+            value = globals()[name] = getattr(import_module(bots[name]), name)
+            return value
     # `graphwright.engine.PromptGraph` works without an import of `graphwright.engine`.
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
         return import_module(f"{__name__}.{name}")

@@ -14,8 +14,8 @@ from graphwright.tools.base import Approval
 from graphwright.types import ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from graphwright.engine.journal import Frame
     from graphwright.engine.base import NodeContext
+    from graphwright.engine.journal import Frame
 
 __all__ = ["CallRecords"]
 

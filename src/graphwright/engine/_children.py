@@ -12,10 +12,8 @@ from copy import copy, deepcopy
 from typing import Any, TypeVar
 
 from graphwright._internal.aio import settle
-
 from graphwright.engine._finish import finish
 from graphwright.engine._loop import traverse
-from graphwright.engine.journal import AnswerRefused
 from graphwright.engine._recorded import recorded_visit
 from graphwright.engine._run import GraphRun
 from graphwright.engine._shares import SpentShare, UsageShare
@@ -23,6 +21,7 @@ from graphwright.engine._step import visit
 from graphwright.engine._transition import SAME_NODE
 from graphwright.engine.base import NodeContext
 from graphwright.engine.graph import PromptGraph
+from graphwright.engine.journal import AnswerRefused
 from graphwright.engine.result import RunResult
 from graphwright.engine.state import GraphState, NodeResult
 from graphwright.exceptions import GraphExecutionError, GraphIterationLimitError

@@ -17,8 +17,8 @@ from graphwright.engine.state import GraphMutation, GraphState
 from graphwright.usage import Usage
 
 if TYPE_CHECKING:
-    from graphwright.engine.journal import Frame, Journal
     from graphwright.engine._run import GraphRun
+    from graphwright.engine.journal import Frame, Journal
 
 __all__ = ["Mark", "apply_delta", "apply_messages", "copied"]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphwright.engine._delta import Mark, apply_delta
-from graphwright.engine.journal import Frame
 from graphwright.engine._step import visit
+from graphwright.engine.journal import Frame
 from graphwright.exceptions import GraphwrightError
 from graphwright.messages import SystemMessage
 
 if TYPE_CHECKING:
-    from graphwright.engine.journal import Journal
     from graphwright.engine._run import GraphRun
     from graphwright.engine.base import NodeContext
     from graphwright.engine.state import GraphState

@@ -14,8 +14,8 @@ from graphwright.run_scope import RunScope, Spent
 from graphwright.usage import Usage
 
 if TYPE_CHECKING:
-    from graphwright.engine.journal import Frame, Journal
     from graphwright.engine.hooks import Hooks
+    from graphwright.engine.journal import Frame, Journal
     from graphwright.models.base import ChatModel, ModelReply
     from graphwright.run_events import Emit
     from graphwright.tools import ToolSet

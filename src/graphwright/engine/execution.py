@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from graphwright._internal.aio import Stream
 from graphwright.engine import _topology
-from graphwright.engine._events_view import v2_event
 from graphwright.engine._delta import copied
+from graphwright.engine._events_view import v2_event
 from graphwright.engine._finish import finish
-from graphwright.engine.journal import LeavesRun
 from graphwright.engine._loop import traverse
 from graphwright.engine._run import GraphRun
 from graphwright.engine.base import NodeContext, RunLimits
 from graphwright.engine.compaction import ContextCompaction
 from graphwright.engine.graph import PromptGraph
 from graphwright.engine.hooks import Hooks
+from graphwright.engine.journal import LeavesRun
 from graphwright.engine.result import RunResult
 from graphwright.engine.state import ExecutionReport, GraphState
 from graphwright.exceptions import (

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from graphwright._internal.aio import call_maybe_async
-from graphwright.engine.journal import EXPIRED, Ask, Frame
 from graphwright.engine.base import NodeContext
+from graphwright.engine.journal import EXPIRED, Ask, Frame
 from graphwright.exceptions import ConfigurationError, GraphwrightError, RunPausedError
 from graphwright.interrupts import (
     APPROVAL,

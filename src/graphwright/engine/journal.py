@@ -68,7 +68,18 @@ class Given:
 class Journal:
     """The log of one run, as its engine uses it."""
 
-    __slots__ = ("_found", "_given", "_on_taken", "_last", "_writer", "approved", "logged", "resumed", "run_id", "thread_id")
+    __slots__ = (
+        "_found",
+        "_given",
+        "_last",
+        "_on_taken",
+        "_writer",
+        "approved",
+        "logged",
+        "resumed",
+        "run_id",
+        "thread_id",
+    )
 
     def __init__(
         self,

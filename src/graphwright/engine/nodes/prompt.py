@@ -7,10 +7,10 @@ from time import perf_counter
 from typing import Any
 
 from graphwright._internal.aio import call_maybe_async
-from graphwright.engine.journal import AnswerRefused
 from graphwright.engine._transition import ANSWER_RETRY, TOOL_LOOP
 from graphwright.engine.base import BaseNode, NodeContext, context_of
 from graphwright.engine.compaction import SCOPES, ContextCompaction
+from graphwright.engine.journal import AnswerRefused
 from graphwright.engine.nodes._answer import Answer, check_answer, read_answer
 from graphwright.engine.nodes._binding import NodeRun, begin_late_view, begin_run
 from graphwright.engine.nodes._model_call import ask, mark_checked, provider_view

@@ -9,8 +9,8 @@ from typing import Any
 from graphwright._internal.aio import call_maybe_async
 from graphwright._internal.ids import new_call_id
 from graphwright._internal.jsonio import dumps
-from graphwright.engine.journal import AnswerRefused
 from graphwright.engine.base import BaseNode, NodeContext, context_of
+from graphwright.engine.journal import AnswerRefused
 from graphwright.engine.nodes.tool_turn import cancelled_results, owed_calls, tool_run_of
 from graphwright.engine.state import GraphState, NodeFlag, NodeResult
 from graphwright.exceptions import ConfigurationError, GraphwrightError

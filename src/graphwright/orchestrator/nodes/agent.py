@@ -1,0 +1,129 @@
+"""The node that asks the model what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+from graphwright.engine.base import NodeContext, context_of
+from graphwright.engine.state import GraphState, NodeResult
+from graphwright.exceptions import EmptyReplyError
+from graphwright.messages import HumanMessage, SystemMessage, thinking_of
+from graphwright.models import call_model
+from graphwright.models.base import ModelReply, ModelRequest
+from graphwright.orchestrator._setup import BotSetup
+from graphwright.orchestrator.compaction import compacted, is_summary
+from graphwright.orchestrator.nodes._base import BotNode, after_answer, route_of, usage_of
+from graphwright.orchestrator.output import held_reply, verdict_in
+from graphwright.orchestrator.system_prompt import dynamic_text, stable_text
+from graphwright.tools import ToolSet
+from graphwright.types import ToolSpec
+
+__all__ = ["AgentNode", "tools_of"]
+
+
+class AgentNode(BotNode):
+    """Asks the model, and leads on by what it calls."""
+
+    node_type = "agent"
+    reenterable = True
+
+    async def execute(self, state: GraphState, config: Any) -> NodeResult:
+        """Make one turn of the model."""
+        context = context_of(config)
+        setup, mode = self.setup, state.context.get("mode")
+        before = context.usage.as_dict()
+        update: dict[str, Any] = {}
+        if setup.compaction and mode != "plan":
+            update |= await compacted(setup, state, context)
+        kept = context.scratch.setdefault(self, {})
+        if "stable" not in kept:
+            memory = await setup.memory.render() if setup.memory is not None else ""
+            kept["stable"] = stable_text(setup, state, memory)
+        reply = await context.once_asked(self._ask(state, context, kept["stable"]))
+        if reply.usage is not None:
+            context.usage.add(reply.usage)
+        calls = [] if mode == "plan" else reply.calls
+        message = reply.message
+        if not calls and message.tool_calls:
+            # In plan mode nothing is called, whatever the model makes up.
+            message = message.model_copy(update={"tool_calls": []})
+        if not calls and not reply.text.strip():
+            raise EmptyReplyError("the model answered with no text and no tool call; ask again or use another model")
+        thought = thinking_of(message)
+        if thought:
+            update["thinking"] = thought
+        used = usage_of(context, before)
+        if used:
+            update["token_usage"] = used
+        if calls:
+            if reply.text.strip():
+                update["partial_responses"] = [reply.text]
+            verdict = verdict_in(message)
+            if verdict is not None:
+                update["guard_events"] = verdict["events"]
+            return self.result(state, update, [message], route_of(calls, setup), calls=calls)
+        update["final_report"] = reply.text
+        return self.result(state, update, [message], after_answer(setup, state))
+
+    def _ask(self, state: GraphState, context: NodeContext, stable: str) -> Awaitable[ModelReply]:
+        setup = self.setup
+        plan_mode = state.context.get("mode") == "plan"
+        looks = _has_images(state.turn_question)
+        request = ModelRequest(
+            messages=self._view(state, stable),
+            tools=() if plan_mode else self._specs(state),
+            config=context.caller_config,
+        )
+        model = setup.vision if looks else setup.strong
+        holds = bool(setup.output_guards) and setup.buffer_output
+        if context.emit is None or holds:
+            asking = call_model(model, request)
+        else:
+            asking = call_model(
+                model, request, node=self.name, path=context.path, run_id=context.run_id, emit=context.emit
+            )
+        return held_reply(setup, asking, state) if setup.output_guards else asking
+
+    def _specs(self, state: GraphState) -> Sequence[ToolSpec]:
+        return (*tools_of(self.setup, state).specs, *self.setup.signals)
+
+    def _view(self, state: GraphState, stable: str) -> list[Any]:
+        setup = self.setup
+        messages = state.messages
+        summary = ""
+        if messages and is_summary(messages[0]):
+            summary, messages = str(messages[0].content), messages[1:]
+        told = [message for message in messages if message.type == "system"]
+        dynamic = dynamic_text(setup, state, summary, told)
+        if told:
+            messages = [message for message in messages if message.type != "system"]
+        return [_system(stable, dynamic, cached=setup.prompt_cache), *messages]
+
+
+def tools_of(setup: BotSetup, state: GraphState) -> ToolSet:
+    """Return what can be called now: the tools of the bot, and those of the skills that were loaded."""
+    tools = setup.tools
+    for name in state.context.get("skills_loaded", ()):
+        brought = setup.skill_tools.get(name)
+        if brought is not None:
+            tools = tools.merged(brought)
+    return tools
+
+
+def _system(stable: str, dynamic: str, *, cached: bool) -> SystemMessage:
+    if not cached:
+        return SystemMessage(content="\n\n".join(text for text in (stable, dynamic) if text))
+    blocks: list[str | dict[Any, Any]] = [
+        {"type": "text", "text": stable, "cache_control": {"type": "ephemeral"}},
+    ]
+    if dynamic:
+        # What changes within a run stands behind the part that the provider caches.
+        blocks.append({"type": "text", "text": dynamic})
+    return SystemMessage(content=blocks)
+
+
+def _has_images(message: Any) -> bool:
+    if not isinstance(message, HumanMessage) or not isinstance(message.content, list):
+        return False
+    return any(isinstance(block, dict) and block.get("type") in ("image", "image_url") for block in message.content)
