@@ -62,6 +62,16 @@ class MemoryFile:
         Raises:
             StoreUnavailable: the file is there and cannot be read.
         """
+        try:
+            # One look at the file takes less than handing it to a thread would.
+            state = _state(os.stat(self.file))
+        except FileNotFoundError:
+            self._read = _Read(None, "")
+            return ""
+        except OSError:
+            state = None
+        if state is not None and state == self._read.state:
+            return self._read.text
         return await run_in_thread(self._current)
 
     async def render(self) -> str:

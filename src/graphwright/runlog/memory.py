@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 import weakref
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from graphwright.exceptions import ConfigurationError, SessionAccessDenied, ThreadBusy
@@ -173,14 +175,17 @@ class MemoryRunLog(RunLog):
         offset: int = 0,
     ) -> list[RunInfo]:
         """Return runs, the latest first."""
-        found = [
+        if thread_id is None:
+            candidates: Iterable[_Run] = reversed(self._runs.values())
+        else:
+            thread = self._threads.get(thread_id)
+            candidates = reversed(thread.runs) if thread is not None else ()
+        found = (
             replace(run.info)
-            for run in reversed(self._runs.values())
-            if (thread_id is None or run.info.thread_id == thread_id)
-            and (owner is ANY_OWNER or run.info.owner == owner)
-            and (status is None or run.info.status == status)
-        ]
-        return found[offset : offset + limit]
+            for run in candidates
+            if (owner is ANY_OWNER or run.info.owner == owner) and (status is None or run.info.status == status)
+        )
+        return list(islice(found, offset, offset + limit))
 
     async def threads(self, *, owner: Any = ANY_OWNER, limit: int = 50, offset: int = 0) -> list[ThreadInfo]:
         """Return threads, the one written last first."""
@@ -230,16 +235,27 @@ class _MemoryWriter(RunWriter):
 
     def put(self, *rows: Row, soon: bool = False) -> None:
         """Append rows."""
-        held, keys = self._run.rows, [(row.kind, row.frame, row.key) for row in rows]
-        self._check()
+        run = self._run
+        if run.thread.writer is not self:
+            self._check()
+        held = run.rows
+        now = time.time()
+        if len(rows) == 1:
+            row = rows[0]
+            key = (row.kind, row.frame, row.key)
+            if key not in held:
+                row.seq, row.at = len(held) + 1, now
+                held[key] = row
+                run.info.updated_at = run.thread.info.updated_at = now
+                return
+        keys = [(row.kind, row.frame, row.key) for row in rows]
         for place, key in enumerate(keys):
             if key in held or key in keys[:place]:
                 raise ValueError(f"the {key[0]!r} row of {key[1]!r} with the key {key[2]!r} is written once only")
-        now = time.time()
         for key, row in zip(keys, rows, strict=True):
             row.seq, row.at = len(held) + 1, now
             held[key] = row
-        self._log.touch(self._run, now)
+        run.info.updated_at = run.thread.info.updated_at = now
 
     def _check(self) -> None:
         if self._run.thread.writer is not self:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 from graphwright._internal.aio import settle
 from graphwright._internal.ids import new_run_id
@@ -50,6 +51,7 @@ NOTHING: Any = object()
 
 CANCELLED = "The run was given up before this call had a result; whether it took effect is not known."
 _TITLE_CHARS = 80
+_digests: WeakKeyDictionary[PromptGraph, tuple[object, str]] = WeakKeyDictionary()
 
 Checker = Callable[[Interrupt, Any], Any]
 """`(interrupt, answer) -> answer`, or an `InterruptError` that says what is wrong with it."""
@@ -443,6 +445,16 @@ def _owner() -> str | None:
 
 
 def _graph_digest(graph: PromptGraph) -> str:
+    version = graph._version
+    known = _digests.get(graph)
+    if known is not None and known[0] is version:
+        return known[1]
+    digest = _digest(graph)
+    _digests[graph] = (version, digest)
+    return digest
+
+
+def _digest(graph: PromptGraph) -> str:
     nodes = sorted((name, str(getattr(node, "node_type", ""))) for name, node in graph.nodes.items())
     edges = sorted((edge.from_node, edge.to_node, edge.label) for edge in graph.edges)
     return digest_of([graph.name, graph.entry, nodes, edges])

@@ -106,7 +106,7 @@ class GatedCall:
     call: ToolCall
     tool: Tool
     args: dict[str, Any]
-    """The validated arguments, after hooks."""
+    """The validated arguments, after hooks. Read only: give other ones in the verdict."""
     index: int
     """Place in its turn, from 0."""
     batch: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Any
 
 from graphwright._internal.jsonio import dumps
@@ -56,7 +55,10 @@ async def _check(
     if run.gate is not None and entry.refusal is None:
         await _judge(entry, count, run)
     if batch is not None:
-        batch.judged(call, _row_of(entry))
+        row = _row_of(entry)
+        if row or run.gate is not None or run.hooks is not None:
+            # Where nothing but the tool's own check had a say, it says the same again.
+            batch.judged(call, row)
     return entry
 
 
@@ -78,7 +80,7 @@ async def _judge(entry: CheckedCall, count: int, run: ToolRun) -> None:
 async def _verdict(entry: CheckedCall, args: dict[str, Any], count: int, run: ToolRun) -> Verdict:
     assert run.gate is not None
     try:
-        return await run.gate.judge(GatedCall(entry.call, entry.tool, deepcopy(args), entry.index, count))
+        return await run.gate.judge(GatedCall(entry.call, entry.tool, args, entry.index, count))
     except Exception as error:  # a check that cannot run refuses
         return Verdict("deny", reason=f"a check of the call failed: {error_text(error)}")
 
