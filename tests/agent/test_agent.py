@@ -120,10 +120,6 @@ async def test_a_missing_model_says_how_to_give_one() -> None:
     [
         {"servers": {"a": object()}},
         {"identity": object()},
-        {"cross_agents": {"peer": object()}},
-        {"include_broadcast": True},
-        {"max_delegation_depth": 5},
-        {"delegation_timeout": 3.0},
         {"sandbox": True},
         {"observer": object()},
         {"observer_agent_id": "x"},

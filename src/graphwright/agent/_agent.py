@@ -22,6 +22,7 @@ from graphwright.exceptions import (
     FeatureOffError,
     GraphExecutionError,
     RunPausedError,
+    ToolError,
 )
 from graphwright.messages import HumanMessage
 from graphwright.runlog.base import RunLog
@@ -325,6 +326,14 @@ class Agent:
 
         return self._engine.stream(run, view, **options)
 
+    async def ask_inside(self, input: Any, config: Any, *, inside: Any, emit: Any) -> str:
+        """Answer an agent of ours inside its run; used by the tools that ask peers."""
+        self._check({})
+        result = await self._handler(RunRequest(input, config, emit=emit, inside=inside))
+        if result.status == "paused":
+            raise ToolError(f"the agent is paused and waits for a person (run {result.run_id}); it gave no answer")
+        return str(result.text)
+
     async def _core(self, request: RunRequest) -> RunResult:
         result = await self._engine.run(
             request.input,
@@ -339,6 +348,7 @@ class Agent:
             history=request.history,
             gate=request.gate,
             spent=request.spent,
+            inside=request.inside,
         )
         if self._answer is not None and result.status == "completed":
             result.output = self._answer.parse(result.output)

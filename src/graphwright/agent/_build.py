@@ -19,6 +19,7 @@ from graphwright.agent._options import (
 )
 from graphwright.agent._patterns import graph_of, node_limit, run_limit
 from graphwright.agent._trace import print_tool_result
+from graphwright.cross_agent import owned_by, peer_tools
 from graphwright.engine.execution import PromptGraphEngine
 from graphwright.engine.graph import PromptGraph
 from graphwright.exceptions import ConfigurationError
@@ -103,10 +104,6 @@ async def build_agent(
         {
             "servers": servers,
             "identity": identity,
-            "cross_agents": cross_agents,
-            "include_broadcast": include_broadcast,
-            "max_delegation_depth": max_delegation_depth,
-            "delegation_timeout": delegation_timeout,
             "sandbox": sandbox,
             "observer": observer,
             "observer_agent_id": observer_agent_id,
@@ -137,8 +134,14 @@ async def build_agent(
             'model is missing; give a LangChain chat model or a string such as model="openai:gpt-5-mini", '
             'or model="local" for a small model that needs no key'
         )
+    peers = peer_tools(
+        cross_agents or {},
+        include_broadcast=bool(include_broadcast),
+        max_depth=max_delegation_depth,
+        timeout=delegation_timeout,
+    )
     tools = ToolOptions(
-        extra_tools=extra_tools,
+        extra_tools=[*(extra_tools or ()), *peers] if peers else extra_tools,
         trace_tools=trace_tools,
         tool_summary=tool_summary,
         max_parallel_tools=max_parallel_tools,
@@ -161,7 +164,9 @@ async def build_agent(
         lightweight_model=lightweight_model,
         durability=durability_of(runlog, on_busy=on_busy, on_paused=on_paused),
     )
-    return _assemble(model, instructions, tools, graph, run)
+    agent = _assemble(model, instructions, tools, graph, run)
+    owned_by(peers, agent)
+    return agent
 
 
 def _one_pattern(agent_pattern: Any, pattern: Any) -> Any:

@@ -52,10 +52,6 @@ LEFT_OUT = _LeftOut(25)
 _OFF: dict[str, tuple[Any, ...]] = {
     "servers": (None,),
     "identity": (None,),
-    "cross_agents": (None,),
-    "include_broadcast": (False, None),
-    "max_delegation_depth": (DEFAULT_MAX_DELEGATION_DEPTH,),
-    "delegation_timeout": (None,),
     "sandbox": (None, False),
     "observer": (None,),
     "observer_agent_id": (None,),

@@ -57,6 +57,8 @@ class ToolsView:
     def __call__(self, event: RunEvent) -> Iterable[StreamEvent]:
         """Return the stream events of one run event: none or one."""
         if type(event) is TextDelta:
+            if event.path and "@" in event.path:
+                return ()  # a peer's words are no part of the answer
             pieces = self._pieces
             pieces.append(event.text)
             return (TokenEvent(text=event.text, _pieces=pieces, _count=len(pieces)),)

@@ -39,7 +39,7 @@ from graphwright.run_scope import Spent, run_scope
 from graphwright.tools import as_tools
 
 if TYPE_CHECKING:
-    from graphwright.engine.journal import Journal
+    from graphwright.engine.journal import Inside, Journal
     from graphwright.run_events import Emit, RunEvent
     from graphwright.tools.base import ToolGate
 
@@ -203,15 +203,19 @@ class PromptGraphEngine:
         history: Sequence[Any] = (),
         gate: ToolGate | None = None,
         spent: Spent | None = None,
+        inside: Inside | None = None,
     ) -> RunResult:
         """Run the graph once and report to `emit`: the one way in which every other method runs it.
 
         With a `journal` the run is written down and may pause; when it holds an earlier leg of the run, the run goes
-        on and `input` is not looked at. `history` comes before the input, and is not written down again.
+        on and `input` is not looked at. `history` comes before the input, and is not written down again. With `inside`
+        the run is a part of another one: its rows are in that one's log, and its pauses are that one's pauses.
         """
         if self._checked is not self.graph._version:
             self._check_graph()
-        if journal is None:
+        if inside is not None:
+            journal = inside.journal
+        if journal is None or inside is not None:
             messages, values = _read_input(input)
             if context:
                 values.update(context)
@@ -220,27 +224,33 @@ class PromptGraphEngine:
         run = self._begin(messages, values, config, emit, run_id, deadline, instructions, journal, gate)
         if on_state is not None:
             on_state(run.state)
-        if journal is not None:
-            journal.note(run.state.messages)
         run_context = run.context
+        if inside is not None:
+            run_context.outer_frame, run_context.path = inside.frame, inside.path
+        elif journal is not None:
+            journal.note(run.state.messages)
         if spent is not None:
             run_context.spent = spent
         token = run_scope.set(run_context)
         try:
             if emit is not None:
-                await emit(RunStarted(self.graph.name, run_id=run_context.run_id))
+                await emit(RunStarted(self.graph.name, run_id=run_context.run_id, path=run_context.path))
             await traverse(run)
             result = finish(run)
             self._remember(result.report)
             if emit is not None:
-                await emit(RunFinished(result.report, run_id=run_context.run_id))
+                await emit(RunFinished(result.report, run_id=run_context.run_id, path=run_context.path))
             return result
         except GraphExecutionError as error:
             self._blame(run, error)
             raise
         except Interrupted as pause:
+            if inside is not None:
+                raise
             return await self._pause(run, pause)
         except LeavesRun as signal:
+            if inside is not None:
+                raise
             self._remember(run.report(str(signal.error)))
             raise signal.error from signal.error.__cause__
         except BaseException as error:
@@ -248,6 +258,8 @@ class PromptGraphEngine:
             raise
         finally:
             run_scope.reset(token)
+            if inside is not None:
+                inside.usage.add(run_context.usage)
 
     def _begin(
         self,

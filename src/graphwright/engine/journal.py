@@ -19,8 +19,9 @@ from graphwright.runlog.base import Row
 
 if TYPE_CHECKING:
     from graphwright.runlog.base import RunWriter
+    from graphwright.usage import Usage
 
-__all__ = ["EXPIRED", "AnswerRefused", "Ask", "Frame", "Given", "Journal", "LeavesRun", "digest_of"]
+__all__ = ["EXPIRED", "AnswerRefused", "Ask", "Frame", "Given", "Inside", "Journal", "LeavesRun", "digest_of"]
 
 EXPIRED: Any = object()
 """Stands for the answer to a question that nobody answered in time."""
@@ -63,6 +64,20 @@ class Given:
     def row(self, **more: Any) -> dict[str, Any]:
         """Return what the log keeps of it."""
         return {"value": self.value, "by": self.by, "at": self.at, **more}
+
+
+@dataclass(slots=True)
+class Inside:
+    """The place of a run that is a part of another one: that of an agent which a tool of the other asks."""
+
+    path: str
+    """Where its events belong, as names joined by `/`."""
+    usage: Usage
+    """What it uses is added here."""
+    journal: Journal | None = None
+    """The log of the outer run."""
+    frame: str = ""
+    """What its frames begin with; ends with `/`."""
 
 
 class Journal:

@@ -22,10 +22,11 @@ from graphwright.exceptions import (
     RunTimeoutError,
     SessionAccessDenied,
 )
-from graphwright.interrupts import APPROVAL, HUMAN, ApprovalDecision, Interrupt, read_approval
+from graphwright.interrupts import Interrupt
 from graphwright.messages import text_of
 from graphwright.run_events import RunPaused
 from graphwright.runlog.base import Row, RunInfo, RunStatus
+from graphwright.runtime._answers import NOTHING, Checker, checked_answers, standing_of
 from graphwright.runtime.history import (
     conversation_of,
     ended_as,
@@ -46,15 +47,9 @@ __all__ = ["NOTHING", "Durability", "Resume", "abandon_run", "durable_layer", "f
 
 logger = logging.getLogger(__name__)
 
-NOTHING: Any = object()
-"""Stands for no answer at all, where `None` would be one."""
-
 CANCELLED = "The run was given up before this call had a result; whether it took effect is not known."
 _TITLE_CHARS = 80
 _digests: WeakKeyDictionary[PromptGraph, tuple[object, str]] = WeakKeyDictionary()
-
-Checker = Callable[[Interrupt, Any], Any]
-"""`(interrupt, answer) -> answer`, or an `InterruptError` that says what is wrong with it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +92,8 @@ def durable_layer(options: Durability, graph: Callable[[], PromptGraph]) -> Laye
     """Return the layer that gives a run its log, and brings back the one that a request resumes."""
 
     async def layer(request: RunRequest, call_next: Handler) -> Any:
+        if request.inside is not None and request.inside.journal is not None:
+            return await call_next(request)  # its rows are in the log of the run that it is a part of
         if request.resume is None:
             return await _begin(options, graph(), request, call_next)
         return await _go_on(options, graph(), request, request.resume, call_next)
@@ -231,7 +228,7 @@ async def _go_on(
                 "it began with, or with allow_changed_graph=True"
             )
         pending = pending_of(rows)
-        given = _given(pending, rows, resume, options.checkers)
+        given = checked_answers(resume.answers, pending, rows, by=resume.by or _owner(), checkers=options.checkers)
         owed = [item for item in pending if item.id not in given and not is_expired(item)]
         before = [(each, earlier) for each, earlier in runs if each.number < info.number]
         request.run_id, request.thread_id = info.run_id, info.thread_id
@@ -264,17 +261,10 @@ async def _still_paused(
     """Keep the answers that are there; the others are still waited for, and nothing runs."""
     asked = {row.data["item"].id: row.data for row in rows if row.kind == "interrupt"}
     for item_id, answer in given.items():
-        writer.put(Row("answer", "", item_id, answer.row(**_standing(answer.value, asked[item_id]))))
+        writer.put(Row("answer", "", item_id, answer.row(**standing_of(answer.value, asked[item_id]))))
     await writer.flush()
     messages = conversation_of(rows, request.history)
     return RunResult.waiting(messages, owed, run_id=info.run_id, thread_id=info.thread_id)
-
-
-def _standing(answer: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the log keeps of an approval that holds for the rest of the run."""
-    if isinstance(answer, ApprovalDecision) and answer.approved and answer.always and asked.get("standing"):
-        return {"tool": asked["item"].value["tool"], "always": True}
-    return {}
 
 
 async def _run(
@@ -375,63 +365,6 @@ async def _open_runs(log: RunLog, thread_id: str) -> list[RunInfo]:
     """Return the runs of a thread that are paused, at work or cut off: at most one that is not just beginning."""
     paused = await log.runs(thread_id=thread_id, status="paused", limit=2)
     return [*paused, *await log.runs(thread_id=thread_id, status="running", limit=2)]
-
-
-def _given(
-    pending: Sequence[Interrupt], rows: Sequence[Row], resume: Resume, checkers: Mapping[str, Checker]
-) -> dict[str, Given]:
-    """Return the answers of a request by interrupt, each checked as far as the log can check it."""
-    answers = resume.answers
-    if answers is NOTHING:
-        return {}
-    ids = {item.id for item in pending}
-    if isinstance(answers, Mapping) and any(isinstance(k, str) and k.startswith("int_") for k in answers):
-        given = dict(answers)
-    elif pending:
-        given = {pending[0].id: answers}
-    else:
-        raise InterruptError("the run waits for no answer; resume it without one")
-    answered = {row.key for row in rows if row.kind == "answer"}
-    for item_id in given:
-        if item_id in answered:
-            raise InterruptError(f"{item_id!r} was answered already; an answer cannot be changed")
-        if item_id not in ids:
-            known = ", ".join(sorted(ids)) or "nothing"
-            raise InterruptError(f"the run does not wait for {item_id!r}; it waits for {known}")
-    schemas = {row.data["item"].id: row.data.get("schema") for row in rows if row.kind == "interrupt"}
-    checked = {}
-    for item in pending:
-        if item.id in given:
-            value = _check(item, given[item.id], schemas.get(item.id), checkers)
-            by = getattr(value, "reviewer_id", None) or resume.by or _owner()
-            checked[item.id] = Given(value, by)
-    return checked
-
-
-def _check(item: Interrupt, answer: Any, schema: dict[str, Any] | None, checkers: Mapping[str, Checker]) -> Any:
-    if is_expired(item):
-        raise InterruptError(f"the time to answer {item.id!r} has passed; resume the run without an answer to it")
-    if item.kind in checkers:
-        return checkers[item.kind](item, answer)
-    if item.kind not in (APPROVAL, HUMAN):
-        return answer
-    decision = read_approval(answer)
-    if isinstance(answer, Mapping) and answer.get("tool_call_id", item.value.get("tool_call_id")) != item.value.get(
-        "tool_call_id"
-    ):
-        raise InterruptError(
-            f"the decision is for the call {answer['tool_call_id']!r}, and {item.id!r} asks about "
-            f"{item.value.get('tool_call_id')!r}"
-        )
-    if decision.modified_arguments is not None and schema is not None:
-        from graphwright.tools import argument_problems
-
-        problems = argument_problems(schema, decision.modified_arguments)
-        if problems:
-            raise InterruptError(
-                f"the edited arguments of {item.value.get('tool')!r} do not fit: {'; '.join(problems)}"
-            )
-    return decision
 
 
 def _check_owner(info: RunInfo) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphwright.caller import CallerContext
-    from graphwright.engine.journal import Journal
+    from graphwright.engine.journal import Inside, Journal
     from graphwright.engine.state import GraphState
     from graphwright.run_events import Emit
     from graphwright.run_scope import Spent
@@ -66,6 +66,9 @@ class RunRequest:
 
     spent: Spent | None = None
     """Where the run counts its steps; its `stop` ends the run after the node that is at work."""
+
+    inside: Inside | None = None
+    """The run that this one is a part of."""
 
     on_state: Callable[[GraphState], None] | None = None
     """Called with the state when the run begins."""
