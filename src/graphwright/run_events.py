@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from graphwright.usage import Usage
 
 __all__ = [
+    "ConversationNotSaved",
     "Emit",
     "GraphMutated",
     "ModelFinished",
@@ -206,6 +207,14 @@ class GraphMutated(_Event):
 
 
 @dataclass(slots=True)
+class ConversationNotSaved(_Event):
+    """The conversation store did not take the messages of the turn; they are tried again before the next one."""
+
+    session_id: str
+    error: str
+
+
+@dataclass(slots=True)
 class RunPaused(_Event):
     """The run waits for answers, and goes on when all of them are there."""
 
@@ -237,6 +246,7 @@ RunEvent = (
     | GraphMutated
     | ViewChanged
     | RunPaused
+    | ConversationNotSaved
     | RunFinished
 )
 

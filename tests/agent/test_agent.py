@@ -130,8 +130,6 @@ async def test_a_missing_model_says_how_to_give_one() -> None:
         {"memory_min_score": 0.5},
         {"memory_timeout": 1.0},
         {"flow": object()},
-        {"conversation_store": object()},
-        {"conversation_max_messages": 3},
         {"optimize_tools": True},
         {"guardrails": True},
         {"cache": object()},

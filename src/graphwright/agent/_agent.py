@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 from graphwright._internal.aio import Stream
 from graphwright._internal.sync import run_sync
+from graphwright.agent._sessions import Sessions, caller_of
 from graphwright.agent._stream_views import ToolsView
 from graphwright.agent.stream_events import StreamEvent
 from graphwright.caller import CallerContext, calling_as
+from graphwright.conversations.base import AppendingStore
 from graphwright.engine.answer_schema import AnswerSchema
 from graphwright.engine.execution import PromptGraphEngine, RunResult, ValuesView
 from graphwright.engine.graph import PromptGraph
@@ -26,12 +27,12 @@ from graphwright.exceptions import (
 )
 from graphwright.messages import HumanMessage
 from graphwright.runlog.base import RunLog
-from graphwright.runtime import NOTHING, Durability, Resume, Run, RunRequest, abandon_run, build_stack
+from graphwright.runtime import NOTHING, Durability, Resume, Run, RunRequest, Turn, abandon_run, build_stack
 
 __all__ = ["Agent"]
 
 
-class Agent:
+class Agent(Sessions):
     """An agent, as `build_agent` makes it. It serves any number of runs at once and keeps nothing of them."""
 
     collector: Any = None
@@ -52,13 +53,21 @@ class Agent:
         max_seconds: float = 0,
         output_schema: Any = None,
         durability: Durability | None = None,
+        conversations: AppendingStore | None = None,
+        max_messages: int = 0,
     ) -> None:
         """Wrap an engine. Use `build_agent`, which checks what it is given."""
         self._engine = engine
         self._answer = AnswerSchema(output_schema) if output_schema is not None else None
         self._durability = durability
+        self._conversations = conversations
         self._handler = build_stack(
-            self._core, max_seconds=max_seconds, durability=durability, graph=lambda: engine.graph
+            self._core,
+            max_seconds=max_seconds,
+            durability=durability,
+            graph=lambda: engine.graph,
+            store=conversations,
+            max_messages=max_messages,
         )
         self._closed = False
 
@@ -245,19 +254,19 @@ class Agent:
     ) -> str:
         """Send one message of a conversation and return the text of the answer.
 
-        Without a conversation store there is no history. A model that says nothing gives an empty text.
-        `system_prompt` takes the place of the agent's instructions for this call.
+        With a conversation store the session's history is read first, and what is said is kept before the answer is
+        returned. A model that says nothing gives an empty text. `system_prompt` takes the place of the agent's
+        instructions for this call.
+
+        Raises:
+            SessionAccessDenied: the session belongs to somebody else.
+            StoreUnavailable: whose session it is could not be checked.
+            RunPausedError: the run waits for answers; `resume` returns the reply.
         """
-        self._check({})
-        if not isinstance(message, str):
-            raise ConfigurationError(f"message is {message!r}; chat takes a text, ainvoke takes everything else")
-        question = HumanMessage(content=message)
-        if metadata:
-            # Kept where no provider's adapter looks: it is for stores and observers.
-            question.response_metadata = {"metadata": metadata}
-        request = RunRequest([question], None, _caller_of(user_id, caller), session_id, system_prompt=system_prompt)
         try:
-            result = await self._handler(request)
+            result = await self._handler(
+                self._turn(message, session_id, caller_of(user_id, caller), metadata, system_prompt)
+            )
         except GraphExecutionError as error:
             if isinstance(error.__cause__, EmptyReplyError):
                 return ""
@@ -272,29 +281,40 @@ class Agent:
             )
         return str(result.text)
 
-    async def get_session(self, session_id: str, *, user_id: str | None = None) -> Any:
-        """Return what is known of a session. Needs a conversation store."""
-        raise _no_store()
-
-    async def list_sessions(self, *, user_id: str | None = None, limit: int = 50, offset: int = 0) -> list[Any]:
-        """Return the sessions, newest first. Needs a conversation store."""
-        raise _no_store()
-
-    async def delete_session(self, session_id: str, *, user_id: str | None = None) -> bool:
-        """Delete a session with its messages. Needs a conversation store."""
-        raise _no_store()
-
-    async def update_session(
+    def chat_stream(
         self,
-        session_id: str,
+        message: str,
         *,
-        calling_user_id: str | None = None,
-        user_id: Any = ...,
-        title: Any = ...,
-        metadata: Any = ...,
-    ) -> None:
-        """Change what is known of a session. Needs a conversation store."""
-        raise _no_store()
+        session_id: str,
+        user_id: str | None = None,
+        caller: CallerContext | None = None,
+        metadata: dict[str, Any] | None = None,
+        system_prompt: str | None = None,
+        include_arguments: bool = True,
+        tool_display_names: Mapping[str, str] | None = None,
+    ) -> Stream[StreamEvent]:
+        """Send one message of a conversation, and yield the events of `astream_with_tools` while it is answered."""
+        request = self._turn(message, session_id, caller_of(user_id, caller), metadata, system_prompt)
+        view = ToolsView(include_arguments=include_arguments, display_names=tool_display_names)
+        return self._stream(request, view, fail=view.fail)
+
+    def _turn(
+        self,
+        message: Any,
+        session_id: str,
+        caller: CallerContext | None,
+        metadata: dict[str, Any] | None,
+        system_prompt: str | None,
+    ) -> RunRequest:
+        self._check({})
+        if not isinstance(message, str):
+            raise ConfigurationError(f"message is {message!r}; chat takes a text, ainvoke takes everything else")
+        question = HumanMessage(content=message)
+        if metadata and self._conversations is None:
+            # Kept where no provider's adapter looks: it is for stores and observers.
+            question.response_metadata = {"metadata": metadata}
+        turn = Turn(session_id, metadata) if self._conversations is not None else None
+        return RunRequest([question], None, caller, session_id, system_prompt=system_prompt, conversation=turn)
 
     def get_stats(self) -> dict[str, Any]:
         """Return statistics of what was recorded; empty while nothing is."""
@@ -362,15 +382,3 @@ class Agent:
             raise ConfigurationError(f"unknown keyword {unknown}; see the method's signature for those it takes")
         if self._closed:
             raise ConfigurationError("this agent was shut down; build a new one")
-
-
-def _caller_of(user_id: str | None, caller: CallerContext | None) -> CallerContext | None:
-    if user_id is None:
-        return caller
-    if caller is None:
-        return CallerContext(user_id=user_id)
-    return caller if caller.user_id is not None else replace(caller, user_id=user_id)
-
-
-def _no_store() -> FeatureOffError:
-    return FeatureOffError("this agent has no conversation store, so it has no sessions")

@@ -13,6 +13,7 @@ from graphwright.agent._options import (
     GraphOptions,
     RunOptions,
     ToolOptions,
+    conversations_of,
     durability_of,
     instructions_text,
     refuse_missing_features,
@@ -114,8 +115,6 @@ async def build_agent(
             "memory_min_score": memory_min_score,
             "memory_timeout": memory_timeout,
             "flow": flow,
-            "conversation_store": conversation_store,
-            "conversation_max_messages": conversation_max_messages,
             "optimize_tools": optimize_tools,
             "guardrails": guardrails,
             "cache": cache,
@@ -162,6 +161,8 @@ async def build_agent(
         hooks=hooks,
         human_handler=human_handler,
         lightweight_model=lightweight_model,
+        conversations=conversations_of(conversation_store, conversation_max_messages),
+        max_messages=conversation_max_messages,
         durability=durability_of(runlog, on_busy=on_busy, on_paused=on_paused),
     )
     agent = _assemble(model, instructions, tools, graph, run)
@@ -205,4 +206,6 @@ def _assemble(model: Any, instructions: Any, tools: ToolOptions, graph: GraphOpt
         max_seconds=run.max_invocation_time,
         output_schema=graph.output_schema,
         durability=run.durability,
+        conversations=run.conversations,
+        max_messages=run.max_messages,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from graphwright.conversations.base import AppendingStore
 from graphwright.engine.graph import PromptGraph
 from graphwright.exceptions import ConfigurationError, FeatureOffError, UnknownPatternError
 from graphwright.runtime import Durability
@@ -62,8 +63,6 @@ _OFF: dict[str, tuple[Any, ...]] = {
     "memory_min_score": (0.0,),
     "memory_timeout": (5.0,),
     "flow": (None,),
-    "conversation_store": (None,),
-    "conversation_max_messages": (0,),
     "optimize_tools": (None, False),
     "guardrails": (None, False),
     "cache": (None, False),
@@ -189,10 +188,33 @@ class RunOptions:
     durability: Durability | None = None
     """How runs are kept; `None` keeps none."""
 
+    conversations: AppendingStore | None = None
+    """Where `chat` keeps what is said; `None` keeps nothing."""
+
+    max_messages: int = 0
+    """How many of the newest messages of a session a run is shown; 0 is all."""
+
     def __post_init__(self) -> None:
         seconds = self.max_invocation_time
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds < 0:
             raise ConfigurationError(f"max_invocation_time is {seconds!r}; give seconds, or 0 for no limit")
+
+
+def conversations_of(store: Any, max_messages: Any) -> AppendingStore | None:
+    """Return the store of the conversations, from the keywords of `build_agent`.
+
+    Raises:
+        ConfigurationError: one of them does not fit.
+    """
+    if isinstance(max_messages, bool) or not isinstance(max_messages, int) or max_messages < 0:
+        raise ConfigurationError(
+            f"conversation_max_messages is {max_messages!r}; give a number of messages, or 0 for no limit"
+        )
+    if store is None:
+        return None
+    from graphwright.conversations import as_appending
+
+    return as_appending(store)
 
 
 def durability_of(runlog: Any, *, on_busy: str, on_paused: str) -> Durability | None:
@@ -213,6 +235,7 @@ def durability_of(runlog: Any, *, on_busy: str, on_paused: str) -> Durability | 
     assert log is not None
     return Durability(
         log=log,
+        metadata=lambda request: dict(request.metadata),
         owns_log=log is not runlog,
         on_busy="wait" if on_busy == "wait" else "refuse",
         on_paused="abandon" if on_paused == "abandon" else "refuse",

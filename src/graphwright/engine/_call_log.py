@@ -86,11 +86,14 @@ class _Batch:
         answers = iter(journal.ask(self._frame.path, asks))
         return [decision if decision is not None else _decision(next(answers)) for decision in decisions]
 
-    def accept(self, approval: Approval, decision: ApprovalDecision) -> None:
-        """Keep a decision that fits."""
+    def accept(self, approval: Approval, decision: ApprovalDecision) -> bool:
+        """Keep a decision that fits, and return whether it was not kept before."""
+        ask = self._ask(approval)
+        is_new = self._frame.journal.is_new(self._frame.path, ask)
         always = decision.approved and decision.always and approval.verdict.standing
         tool = approval.call.name if always else None
-        self._frame.journal.accept(self._frame.path, self._ask(approval), approve_tool=tool)
+        self._frame.journal.accept(self._frame.path, ask, approve_tool=tool)
+        return is_new
 
     def refuse(self, approval: Approval, problem: str) -> bool:
         """Send an answer back that does not fit; return True where it was kept before, so that it is too late."""

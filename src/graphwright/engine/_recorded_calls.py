@@ -41,7 +41,7 @@ def _row_of(reply: ModelReply) -> dict[str, Any]:
     row: dict[str, Any] = {"message": reply.message}
     if reply.refusal is not None:
         row["refusal"] = reply.refusal
-    if not reply.message.usage_metadata and reply.usage is not None:
+    if reply.usage is not None and reply.usage != Usage.from_metadata(reply.message.usage_metadata):
         row["usage"] = reply.usage
     return row
 

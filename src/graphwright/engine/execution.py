@@ -219,6 +219,8 @@ class PromptGraphEngine:
             messages, values = _read_input(input)
             if context:
                 values.update(context)
+            if history:
+                messages = repair_pairs([*history, *messages], keep_owed=True)
         else:
             messages, values = _recorded_input(journal, input, context, history)
         run = self._begin(messages, values, config, emit, run_id, deadline, instructions, journal, gate)

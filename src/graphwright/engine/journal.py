@@ -78,6 +78,8 @@ class Inside:
     """The log of the outer run."""
     frame: str = ""
     """What its frames begin with; ends with `/`."""
+    gate: ToolGate | None = None
+    """What judges its tool calls beside its own gate."""
 
 
 class Journal:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any, cast
 
 from graphwright._internal.ids import new_run_id
 from graphwright._internal.sync import run_sync
-from graphwright.caller import CallerContext
+from graphwright.caller import CallerContext, calling_as
 from graphwright.engine.execution import PromptGraphEngine
 from graphwright.engine.result import RunResult
 from graphwright.exceptions import ConfigurationError, GraphExecutionError, GraphIterationLimitError, RunAbortedError
 from graphwright.messages import HumanMessage
-from graphwright.models import call_model
+from graphwright.models import NO_RETRY, call_model
 from graphwright.models.base import ModelRequest
 from graphwright.orchestrator.build import bot_setup
-from graphwright.orchestrator.goal import checked_mode, goal_messages
+from graphwright.orchestrator.goal import checked_mode, given_texts, goal_messages
 from graphwright.orchestrator.graph import bot_nodes, topology
 from graphwright.orchestrator.graph_view import BotGraph
 from graphwright.orchestrator.guards import evaluate_io_guards
@@ -174,7 +175,7 @@ class OrchestratorBot(IOrchestratorBot):
         )
         self._handler = build_stack(self._core, durability=self._durability, graph=lambda: self.graph)
         self._armed = Armed()
-        self._streams: list[BotStream] = []
+        self._streams: list[weakref.ref[BotStream]] = []
 
     def get_graph_topology(self) -> dict[str, Any]:
         """Return the layout of the graph: `entry`, `nodes`, and `edges` with `source`, `target` and `conditional`."""
@@ -207,6 +208,7 @@ class OrchestratorBot(IOrchestratorBot):
             SessionAccessDenied: the thread belongs to another caller.
         """
         request = self._request(goal, context, thread_id, images, history, mode, caller)
+        self._armed.drop(request.thread_id)
         return await self._respond(request)
 
     def run(
@@ -221,7 +223,9 @@ class OrchestratorBot(IOrchestratorBot):
         caller: CallerContext | None = None,
     ) -> BotResponse:
         """Do what `arun` does and wait for it, also inside a running event loop, which waits too."""
-        return run_sync(self.arun(goal, context, thread_id, images, history, mode, caller=caller))
+        response = run_sync(self.arun(goal, context, thread_id, images, history, mode, caller=caller))
+        self._note_pause(response)
+        return response
 
     async def aresume(
         self, thread_id: str, answers: Any = NOTHING, *, caller: CallerContext | None = None, by: str | None = None
@@ -231,6 +235,7 @@ class OrchestratorBot(IOrchestratorBot):
         Raises:
             InterruptError: the thread waits for nothing of this, or an answer does not fit; nothing has run.
         """
+        self._armed.drop(thread_id)
         return await self._respond(self._resuming(thread_id, answers, caller, by))
 
     def start(
@@ -253,6 +258,7 @@ class OrchestratorBot(IOrchestratorBot):
             request = self._resuming(self._needed(thread_id), answers, caller, None)
         else:
             request = self._request(goal, context, thread_id, images, history, mode, caller)
+        self._armed.drop(request.thread_id)
         return BotRun(self, request)
 
     def astream_events(
@@ -288,7 +294,7 @@ class OrchestratorBot(IOrchestratorBot):
             request = self._request(goal, context, thread_id, images, history, mode, caller)
             self._armed.drop(request.thread_id)
         stream = BotStream(self, request, is_new=bool(goal))
-        self._streams.append(stream)
+        self._streams = [*(known for known in self._streams if known() is not None), weakref.ref(stream)]
         return cast("AsyncGenerator[tuple[str, Any], None]", stream)
 
     def set_resume_command(self, resume_data: Any, *, thread_id: str | None = None) -> None:
@@ -306,20 +312,23 @@ class OrchestratorBot(IOrchestratorBot):
         Its last event is `("graph", {"type": "aborted", ...})`. With `drain` the node that is at work ends first. Safe
         from any thread. Nothing happens when no stream is open; runs of `arun` and `start` are not touched.
         """
-        if self._streams:
-            self._streams[-1].abort(drain=drain)
+        for known in reversed(self._streams):
+            stream = known()
+            if stream is not None:
+                stream.abort(drain=drain)
+                return
 
     async def abandon(self, thread_id: str, *, caller: CallerContext | None = None) -> None:
         """Give up the run of a thread that is paused or was cut off, so that the thread takes a new goal."""
-        from graphwright.caller import calling_as
-
+        self._armed.drop(thread_id)
         with calling_as(caller):
             await abandon_run(self._durability, Resume(thread_id=thread_id))
 
     async def a_prewarm(self) -> None:
         """Open the connection to the model by a call of one word; an error is logged and not raised."""
         try:
-            await call_model(self._setup.strong, ModelRequest(messages=[HumanMessage(content="hi")], max_tokens=1))
+            hello = ModelRequest(messages=[HumanMessage(content="hi")], max_tokens=1)
+            await call_model(self._setup.strong, hello, retry=NO_RETRY)
         except Exception:  # the first real call will tell what is wrong
             self.logger.warning("the model could not be reached ahead of time", exc_info=True)
 
@@ -329,6 +338,10 @@ class OrchestratorBot(IOrchestratorBot):
             await self.checkpointer.aclose()
 
     # What follows is used by the handle and the stream of this package.
+
+    def _closed(self, stream: BotStream) -> None:
+        """Take a stream out of those that `abort` can end."""
+        self._streams = [known for known in self._streams if known() not in (None, stream)]
 
     def _request(
         self,
@@ -384,7 +397,14 @@ class OrchestratorBot(IOrchestratorBot):
             result = await self._handler(request)
         except GraphExecutionError as error:
             return self.response_after(request, states, error)
-        return await self.response_for(request, states, result)
+        response = await self.response_for(request, states, result)
+        self._note_pause(response)
+        return response
+
+    def _note_pause(self, response: BotResponse) -> None:
+        """Let `set_resume_command` know what the calling task was shown."""
+        if response.status == "paused":
+            self._armed.saw_pause(response.session_id or "", [item["id"] for item in response.pending])
 
     async def response_for(self, request: RunRequest, states: Sequence[Any], result: RunResult) -> BotResponse:
         """Return the response of a run that ended well, or is paused."""
@@ -424,8 +444,6 @@ class OrchestratorBot(IOrchestratorBot):
         """Let the input guards look at everything that came with a new goal; return the refusal, if they refuse."""
         if request.resume is not None or not self._setup.input_guards:
             return None
-        from graphwright.orchestrator.goal import given_texts
-
         for text in given_texts(request.input, request.context or {}):
             verdict = await evaluate_io_guards(self._setup.input_guards, text, stage="input")
             if not verdict.allowed:

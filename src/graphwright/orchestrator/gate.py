@@ -17,7 +17,7 @@ from graphwright.tools.base import GatedCall, Verdict
 
 __all__ = ["BotGate"]
 
-_RAN = ("success", "error")
+_RAN = ("success", "error", "unknown")
 _DIFF_CHARS = 20_000
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphwright._internal.sync import run_sync
+from graphwright.caller import get_current_caller
 from graphwright.engine.base import BaseNode
 from graphwright.engine.graph import PromptGraph
-from graphwright.exceptions import ConfigurationError
+from graphwright.exceptions import ConfigurationError, SessionAccessDenied
 from graphwright.interrupts import Interrupt
 from graphwright.orchestrator.graph import connect
 from graphwright.orchestrator.outcome import response_of, visits_in_rows
@@ -49,13 +50,22 @@ class BotGraph(PromptGraph):
         return self
 
     async def aget_state(self, config: Mapping[str, Any]) -> ThreadState:
-        """Return the state of the thread `config["configurable"]["thread_id"]`."""
+        """Return the state of the thread `config["configurable"]["thread_id"]`.
+
+        Raises:
+            SessionAccessDenied: the thread belongs to a caller, and that caller is not the one who asks.
+        """
         thread_id = (config.get("configurable") or {}).get("thread_id")
         if not isinstance(thread_id, str) or not thread_id:
             raise ConfigurationError(f"config is {config!r}; give {{'configurable': {{'thread_id': '...'}}}}")
         runs = [entry for entry in await self._log.thread_rows(thread_id) if entry[0].status != "rejected"]
         if not runs:
             return ThreadState({}, config=config)
+        owner, caller = runs[0][0].owner, get_current_caller()
+        if owner is not None and (caller is None or caller.isolation_key != owner):
+            raise SessionAccessDenied(
+                f"thread {thread_id!r} belongs to a caller; read it with calling_as(CallerContext(...)) of that caller"
+            )
         messages: list[Any] = []
         for _, rows in runs:
             messages = conversation_of(rows, messages)

@@ -70,31 +70,25 @@ class BotStream(Stream[tuple[str, Any]]):
 
     def __init__(self, bot: OrchestratorBot, request: RunRequest, *, is_new: bool) -> None:
         self._bot = bot
-        self._request = request
-        self._inner: asyncio.Task[Any] | None = None
-        self._aborted = False
         self._thread = request.thread_id or ""
-        request.spent = Spent()
-        self.view = BotView(bot.get_graph_topology(), self._thread, is_new=is_new)
-        super().__init__(self._drive, self.view, finish=self._finish, may_run_ahead=runs_ahead, stamp=number)
+        view = BotView(bot.get_graph_topology(), self._thread, is_new=is_new)
+        self._leg = _Leg(bot, request, view)
+        super().__init__(
+            self._leg.drive, view, finish=self._leg.finish, may_run_ahead=runs_ahead, stamp=number
+        )
 
     def abort(self, *, drain: bool = False) -> None:
         """End the run; the stream ends with the `aborted` event."""
-        self._aborted = True
-        if drain:
-            assert self._request.spent is not None
-            self._request.spent.stop = Stop("abort", "abort() was called")
-        elif self._inner is not None and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._inner.cancel)
+        self._leg.abort(drain=drain)
 
     async def __anext__(self) -> tuple[str, Any]:
         try:
             mode, payload = await super().__anext__()
         except BaseException:
-            self._forget()
+            self._bot._closed(self)
             raise
         if mode == "updates" and "__interrupt__" in payload:
-            self._bot._armed.saw_pause(self._thread)
+            self._bot._armed.saw_pause(self._thread, [item.id for item in payload["__interrupt__"]])
         return mode, payload
 
     async def asend(self, value: Any) -> tuple[str, Any]:
@@ -108,31 +102,45 @@ class BotStream(Stream[tuple[str, Any]]):
 
     async def aclose(self) -> None:
         """End the run, wait for its clean-up, and read no more."""
-        self._forget()
+        self._bot._closed(self)
         await super().aclose()
 
-    def _forget(self) -> None:
-        if self in self._bot._streams:
-            self._bot._streams.remove(self)
 
-    async def _drive(self, emit: Any) -> Any:
-        if self._aborted:
-            return Aborted(self._request.run_id or "")
+class _Leg:
+    """The work behind a stream. It knows nothing of the stream, so that one that is dropped is gone at once."""
+
+    def __init__(self, bot: OrchestratorBot, request: RunRequest, view: BotView) -> None:
+        self._bot = bot
+        self._request = request
+        self._view = view
+        self._spent = request.spent = Spent()
+        self._work: asyncio.Task[Any] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._aborted = False
+
+    def abort(self, *, drain: bool) -> None:
+        self._aborted = True
+        if drain:
+            self._spent.stop = Stop("abort", "abort() was called")
+        elif self._work is not None and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._work.cancel)
+
+    async def drive(self, emit: Any) -> Any:
+        self._loop = asyncio.get_running_loop()
         request = self._request
         states: list[Any] = []
         request.emit = emit
         request.on_state = states.append
-        rejected = await self._bot._rejected(request)
-        if rejected is not None:
-            return rejected
-        self._inner = asyncio.ensure_future(self._bot._handler(request))
+        work = self._work = asyncio.ensure_future(self._answered(request))
+        if self._aborted:
+            work.cancel()
         try:
-            return await asyncio.shield(self._inner)
+            return await asyncio.shield(work)
         except asyncio.CancelledError:
-            if self._inner.cancelled() and self._aborted:
+            if work.cancelled() and self._aborted:
                 return Aborted(request.run_id or "")
-            self._inner.cancel()
-            await settle(self._inner)
+            work.cancel()
+            await settle(work)
             raise
         except RunAbortedError:
             return Aborted(request.run_id or "")
@@ -142,9 +150,17 @@ class BotStream(Stream[tuple[str, Any]]):
                 return error.response
             raise
 
-    def _finish(self, result: Any) -> Iterator[tuple[str, Any]]:
+    async def _answered(self, request: RunRequest) -> Any:
+        rejected = await self._bot._rejected(request)
+        if rejected is not None:
+            return rejected
+        if self._aborted:
+            raise RunAbortedError("abort() was called", run_id=request.run_id or "")
+        return await self._bot._handler(request)
+
+    def finish(self, result: Any) -> Iterator[tuple[str, Any]]:
         if not isinstance(result, BotResponse):
-            yield from self.view.finish(result)
+            yield from self._view.finish(result)
         elif result.status == "rejected":
             yield (
                 "graph",

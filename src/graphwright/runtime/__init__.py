@@ -1,6 +1,7 @@
 """One run: its request, the layers around it, its streams and its handle."""
 
 from graphwright.runtime.durable import NOTHING, Durability, Resume, abandon_run, find_run
+from graphwright.runtime.layers.store import Turn
 from graphwright.runtime.request import RunRequest
 from graphwright.runtime.run import Run, RunEvents
 from graphwright.runtime.stack import Layer, build_stack
@@ -13,6 +14,7 @@ __all__ = [
     "Run",
     "RunEvents",
     "RunRequest",
+    "Turn",
     "abandon_run",
     "build_stack",
     "find_run",

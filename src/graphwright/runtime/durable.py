@@ -233,7 +233,8 @@ async def _go_on(
         before = [(each, earlier) for each, earlier in runs if each.number < info.number]
         request.run_id, request.thread_id = info.run_id, info.thread_id
         request.metadata = info.metadata
-        request.history = thread_conversation(before) if options.keeps_conversation else []
+        if options.keeps_conversation:
+            request.history = thread_conversation(before)
         if owed:
             status = "paused"
             result = await _still_paused(writer, rows, owed, given, request, info)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from graphwright.run_events import Emit
     from graphwright.run_scope import Spent
     from graphwright.runtime.durable import Resume
+    from graphwright.runtime.layers.store import Turn
     from graphwright.tools.base import ToolGate
 
 __all__ = ["RunRequest"]
@@ -66,6 +67,9 @@ class RunRequest:
 
     spent: Spent | None = None
     """Where the run counts its steps; its `stop` ends the run after the node that is at work."""
+
+    conversation: Turn | None = None
+    """The turn of a kept conversation that the run is."""
 
     inside: Inside | None = None
     """The run that this one is a part of."""

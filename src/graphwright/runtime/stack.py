@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from graphwright.runtime.durable import Durability, durable_layer
 from graphwright.runtime.layers.caller import caller_layer
 from graphwright.runtime.layers.deadline import deadline_layer
+from graphwright.runtime.layers.store import store_layer
 from graphwright.runtime.request import RunRequest
 
 if TYPE_CHECKING:
+    from graphwright.conversations.base import AppendingStore
     from graphwright.engine.graph import PromptGraph
 
 __all__ = ["Handler", "Layer", "build_stack"]
@@ -28,11 +30,17 @@ def build_stack(
     max_seconds: float = 0,
     durability: Durability | None = None,
     graph: Callable[[], PromptGraph] | None = None,
+    store: AppendingStore | None = None,
+    max_messages: int = 0,
 ) -> Handler:
     """Return `core` with the layers that the options ask for around it, outermost first."""
     layers: list[Layer] = [
         caller_layer,  # outermost: every other layer may ask who the caller is
     ]
+    if store is not None:
+        log = durability.log if durability is not None else None
+        # Outside of the deadline and of the log: it keeps failed turns too, and no deadline cuts it.
+        layers.append(store_layer(store, max_messages=max_messages, log=log))
     if durability is not None:
         assert graph is not None
         # Outside of the deadline: how a run ended is written also when its time ran out.

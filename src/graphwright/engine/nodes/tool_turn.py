@@ -56,6 +56,8 @@ def tool_run_of(node_name: str, state: GraphState, context: NodeContext, **optio
         options["log"] = CallRecords(context)
     if context.gate is not None and "gate" not in options:
         options["gate"] = context.gate
+    if options.get("gate") is not None:
+        options["conversation"] = lambda: state.messages
     options.setdefault("parallel", context.limits.max_parallel_tools)
     options.setdefault("timeout", context.limits.tool_timeout)
     return ToolRun(

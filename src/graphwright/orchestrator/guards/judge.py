@@ -56,10 +56,13 @@ class Judge(Generic[V]):
         self._timeout = timeout
         self._objects = objects
 
-    async def first_objection(self, questions: Sequence[Question], usage: Usage | None) -> V | None:
+    async def first_objection(
+        self, questions: Sequence[Question], usage: Usage | None, *, gives_up: bool = True
+    ) -> V | None:
         """Ask the questions, a few at once, and return the first verdict that objects, if one does.
 
-        The tokens are added to `usage`.
+        The tokens are added to `usage`. Where a question gets no verdict the rest is not asked, unless `gives_up` is
+        False.
 
         Raises:
             JudgeError: nothing was objected to, but to some question there is no verdict.
@@ -72,8 +75,10 @@ class Judge(Generic[V]):
                     failure = failure or verdict
                 elif self._objects(verdict):
                     return verdict
-            if failure is not None:
-                raise failure
+            if failure is not None and gives_up:
+                break
+        if failure is not None:
+            raise failure
         return None
 
     async def _verdict(self, question: Question, usage: Usage | None) -> V | JudgeError:

@@ -76,15 +76,7 @@ class ProhibitedActionsGuard:
         Raises:
             ConfigurationError: an argument does not fit.
         """
-        if isinstance(prohibited, (str, bytes)) or not isinstance(prohibited, Iterable):
-            raise ConfigurationError(f"prohibited is {prohibited!r}; give a list of texts")
-        rules = list(prohibited)
-        wrong = next((rule for rule in rules if not isinstance(rule, str)), None)
-        if wrong is not None:
-            raise ConfigurationError(f"prohibited has {wrong!r}; give texts")
-        self.prohibited = tuple(rule.strip() for rule in rules if rule.strip())
-        if not self.prohibited:
-            raise ConfigurationError("prohibited is empty; name at least one thing that must not be done")
+        self.prohibited = _rules_in(prohibited)
         for name, value, known in (("scope", scope, ("risky", "all")), ("on_error", on_error, ("deny", "allow"))):
             if value not in known:
                 raise ConfigurationError(f"{name} is {value!r}; use {' or '.join(map(repr, known))}")
@@ -113,8 +105,10 @@ class ProhibitedActionsGuard:
                 f"the arguments have {len(arguments)} characters, which is too long to be held against the rules"
             )
         questions = [self._question(context, part, number, len(parts)) for number, part in enumerate(parts, 1)]
+        # A failure that is to be passed over must not hide what a later part holds.
+        gives_up = self.on_error == "deny"
         try:
-            verdict = await self._judge.first_objection(questions, context.usage)
+            verdict = await self._judge.first_objection(questions, context.usage, gives_up=gives_up)
         except JudgeError as error:
             logger.warning("the call of %r could not be held against the rules: %s", context.tool_name, error)
             if self.on_error == "allow":
@@ -151,6 +145,19 @@ class ProhibitedActionsGuard:
 
     def __repr__(self) -> str:
         return f"ProhibitedActionsGuard({self._judge.model.name!r}, {list(self.prohibited)}, scope={self.scope!r})"
+
+
+def _rules_in(prohibited: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(prohibited, (str, bytes)) or not isinstance(prohibited, Iterable):
+        raise ConfigurationError(f"prohibited is {prohibited!r}; give a list of texts")
+    given = list(prohibited)
+    for rule in given:
+        if not isinstance(rule, str):
+            raise ConfigurationError(f"prohibited has {rule!r}; give texts")
+    rules = tuple(rule.strip() for rule in given if rule.strip())
+    if not rules:
+        raise ConfigurationError("prohibited is empty; name at least one thing that must not be done")
+    return rules
 
 
 def _key(context: GuardContext, arguments: str) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class AgentNode(BotNode):
         if "stable" not in kept:
             memory = await setup.memory.render() if setup.memory is not None else ""
             kept["stable"] = stable_text(setup, state, memory)
-        reply = await context.once_asked(self._ask(state, context, kept["stable"]))
+        reply = await context.once_asked(self._ask(state, context, kept))
         if reply.usage is not None:
             context.usage.add(reply.usage)
         calls = [] if mode == "plan" else reply.calls
@@ -66,12 +66,12 @@ class AgentNode(BotNode):
         update["final_report"] = reply.text
         return self.result(state, update, [message], after_answer(setup, state))
 
-    def _ask(self, state: GraphState, context: NodeContext, stable: str) -> Awaitable[ModelReply]:
+    def _ask(self, state: GraphState, context: NodeContext, kept: dict[str, Any]) -> Awaitable[ModelReply]:
         setup = self.setup
         plan_mode = state.context.get("mode") == "plan"
         looks = _has_images(state.turn_question)
         request = ModelRequest(
-            messages=self._view(state, stable),
+            messages=self._view(state, kept),
             tools=() if plan_mode else self._specs(state),
             config=context.caller_config,
         )
@@ -88,17 +88,24 @@ class AgentNode(BotNode):
     def _specs(self, state: GraphState) -> Sequence[ToolSpec]:
         return (*tools_of(self.setup, state).specs, *self.setup.signals)
 
-    def _view(self, state: GraphState, stable: str) -> list[Any]:
-        setup = self.setup
-        messages = state.messages
+    def _view(self, state: GraphState, kept: dict[str, Any]) -> list[Any]:
+        """Return what the model is shown: one system message, then the conversation without any other."""
+        setup, messages = self.setup, state.messages
         summary = ""
         if messages and is_summary(messages[0]):
             summary, messages = str(messages[0].content), messages[1:]
-        told = [message for message in messages if message.type == "system"]
+        told = kept.get("told")
+        if told is None or (told and kept["first"] is not state.messages[0]):
+            # Only what came with the goal has system messages in it, so later turns need no look at all of it.
+            told = kept["told"] = [message for message in messages if message.type == "system"]
+            kept["first"] = state.messages[0]
         dynamic = dynamic_text(setup, state, summary, told)
+        if kept.get("dynamic") != dynamic:
+            kept["dynamic"] = dynamic
+            kept["system"] = _system(kept["stable"], dynamic, cached=setup.prompt_cache)
         if told:
             messages = [message for message in messages if message.type != "system"]
-        return [_system(stable, dynamic, cached=setup.prompt_cache), *messages]
+        return [kept["system"], *messages]
 
 
 def tools_of(setup: BotSetup, state: GraphState) -> ToolSet:

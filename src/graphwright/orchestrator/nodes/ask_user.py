@@ -13,6 +13,7 @@ from graphwright.exceptions import ToolArgumentError
 from graphwright.messages import ToolMessage
 from graphwright.orchestrator.nodes._base import BotNode
 from graphwright.orchestrator.questions import ASK_USER_TOOL_NAME, answers_text, check_questions, question_event
+from graphwright.orchestrator.redact import redact, redact_text
 
 __all__ = ["AskUserNode"]
 
@@ -51,7 +52,12 @@ class AskUserNode(BotNode):
             answers = ask_in(context, [(QUESTION, call.id, dict(event), None)])[0]
             answered[call.id] = (answers_text(answers), True)
             shown = json.dumps(answers, ensure_ascii=False)[:_OUTPUT_CHARS]
-            record = {"tool_name": call.name, "args": call.args, "status": "success", "output": shown}
+            record = {
+                "tool_name": call.name,
+                "args": redact(call.args),
+                "status": "success",
+                "output": redact_text(shown),
+            }
             update = {"tools_executed": [record], "questions": questions}
         added = []
         for call in owed:

@@ -23,7 +23,7 @@ from graphwright.types import ToolCall, ToolResult
 __all__ = ["ToolsNode"]
 
 _OUTPUT_CHARS = 500
-_STATUS = {"denied": "denied", "rejected": "skipped"}
+_STATUS = {"denied": "denied", "rejected": "skipped", "unknown": "unknown"}
 
 
 class ToolsNode(BotNode):
@@ -91,12 +91,9 @@ def _record(entry: ToolResult) -> dict[str, Any]:
     output = text_of(entry.message)
     cut = output if len(output) <= _OUTPUT_CHARS else output[:_OUTPUT_CHARS]
     status = _STATUS.get(entry.verdict) or ("success" if entry.success else "error")
-    record = {
+    return {
         "tool_name": entry.call.name,
         "args": redact(entry.args if isinstance(entry.args, dict) else {}),
         "status": status,
         "output": redact_text(cut),
     }
-    if entry.verdict == "unknown":
-        record["outcome"] = "unknown"
-    return record

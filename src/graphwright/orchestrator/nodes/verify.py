@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import BaseModel
 
-from graphwright._internal.jsonio import dumps, extract_object
+from graphwright._internal.jsonio import dumps, find_json
 from graphwright.engine.base import NodeContext, context_of
 from graphwright.engine.state import GraphState, NodeResult
 from graphwright.messages import HumanMessage, SystemMessage, text_of
@@ -19,6 +20,7 @@ from graphwright.orchestrator.prompts import VERIFY, VERIFY_CASE, VERIFY_FEEDBAC
 __all__ = ["Review", "VerifyNode"]
 
 _RECORD_CHARS = 6000
+_MARKER = re.compile(r"<(\s*/?\s*(?:goal|report|tool_record)\b)", re.IGNORECASE)
 
 
 class Review(BaseModel):
@@ -60,7 +62,8 @@ class VerifyNode(BotNode):
     async def _review(self, report: str, state: GraphState, context: NodeContext) -> Review:
         setup = self.setup
         record = dumps(_evidence(state))[:_RECORD_CHARS]
-        case = VERIFY_CASE.format(goal=state.context.get("goal", ""), report=report, record=record)
+        goal = _inert(str(state.context.get("goal", "")))
+        case = VERIFY_CASE.format(goal=goal, report=_inert(report), record=_inert(record))
         native = setup.strong.capabilities.structured_output
         request = ModelRequest(
             messages=[SystemMessage(content=VERIFY), HumanMessage(content=case)],
@@ -80,9 +83,16 @@ class VerifyNode(BotNode):
         )
 
 
+def _inert(text: str) -> str:
+    """Return the text without what ends or begins a part of the case: a report must not bring its own record."""
+    return _MARKER.sub(r"&lt;\1", text)
+
+
 def _read(text: str) -> Review | None:
-    found = extract_object(text)
-    if found is not None and isinstance(found.get("approved"), bool):
+    """Return the review in a text. Of several one that rejects counts: a reviewer may quote the report."""
+    said = [entry for entry in find_json(text) if isinstance(entry, dict) and isinstance(entry.get("approved"), bool)]
+    if said:
+        found = next((entry for entry in said if not entry["approved"]), said[-1])
         return Review(approved=found["approved"], feedback=str(found.get("feedback") or ""))
     word = text.strip().upper().rstrip(".! ")
     if word == "APPROVED":
