@@ -36,7 +36,7 @@ from graphwright.messages import as_messages, repair_pairs
 from graphwright.models import as_model
 from graphwright.run_events import NodeFinished, RunFinished, RunPaused, RunStarted, TextDelta, ThinkingDelta, number
 from graphwright.run_scope import Spent, run_scope
-from graphwright.tools import as_tools
+from graphwright.tools import as_tools, joined_gates
 
 if TYPE_CHECKING:
     from graphwright.engine.journal import Inside, Journal
@@ -215,6 +215,8 @@ class PromptGraphEngine:
             self._check_graph()
         if inside is not None:
             journal = inside.journal
+            # What needs approval in the outer run needs it here too: a peer is no way around it.
+            gate = joined_gates(gate, inside.gate)
         if journal is None or inside is not None:
             messages, values = _read_input(input)
             if context:
@@ -293,7 +295,7 @@ class PromptGraphEngine:
             lightweight_model=self._lightweight_model,
             compaction=self._compaction,
             journal=journal,
-            gate=gate if gate is not None else self._gate,
+            gate=joined_gates(gate, self._gate),
         )
         if caller_config is None:
             node_config: dict[str, Any] = {"configurable": {"graphwright": node_context}}

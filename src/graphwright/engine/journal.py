@@ -19,6 +19,7 @@ from graphwright.runlog.base import Row
 
 if TYPE_CHECKING:
     from graphwright.runlog.base import RunWriter
+    from graphwright.tools.base import ToolGate
     from graphwright.usage import Usage
 
 __all__ = ["EXPIRED", "AnswerRefused", "Ask", "Frame", "Given", "Inside", "Journal", "LeavesRun", "digest_of"]
