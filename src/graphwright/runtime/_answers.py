@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphwright.engine.journal import Given
 from graphwright.exceptions import InterruptError
-from graphwright.interrupts import APPROVAL, HUMAN, ApprovalDecision, Interrupt, read_approval
+from graphwright.interrupts import APPROVAL, BUDGET, HUMAN, ApprovalDecision, Interrupt, read_approval
 from graphwright.runtime.history import is_expired
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ def _check(item: Interrupt, answer: Any, schema: dict[str, Any] | None, checkers
         raise InterruptError(f"the time to answer {item.id!r} has passed; resume the run without an answer to it")
     if item.kind in checkers:
         return checkers[item.kind](item, answer)
+    if item.kind == BUDGET:
+        return _budget(answer)
     if item.kind not in (APPROVAL, HUMAN):
         return answer
     decision = read_approval(answer)
@@ -85,6 +87,20 @@ def _check(item: Interrupt, answer: Any, schema: dict[str, Any] | None, checkers
                 f"the edited arguments of {item.value.get('tool')!r} do not fit: {'; '.join(problems)}"
             )
     return decision
+
+
+def _budget(answer: Any) -> Any:
+    if isinstance(answer, bool):
+        return answer
+    known = ("tokens", "usd")
+    if isinstance(answer, Mapping) and answer and all(key in known for key in answer):
+        more = list(answer.values())
+        if all(isinstance(n, (int, float)) and not isinstance(n, bool) and 0 < n < float("inf") for n in more):
+            return dict(answer)
+    raise InterruptError(
+        f"{answer!r} is no answer to a budget that is used up; answer True for as much again, False to end the run, or "
+        '{"tokens": 5000} or {"usd": 0.5} for that much more'
+    )
 
 
 def standing_of(answer: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
