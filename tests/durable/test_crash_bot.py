@@ -142,8 +142,9 @@ async def test_a_goal_comes_to_the_same_end_wherever_its_run_is_killed(name: str
     assert sum(report.whole.effects.values()) >= 1
 
 
+# Without the summary: when it is due hangs on the length of the results, and an unknown outcome has another one.
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name != "a summary"])
 async def test_a_goal_survives_three_deaths_anywhere(name: str, tmp_path: Path) -> None:
     turns, mode, flags = SCENARIOS[name]
 
