@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphwright.compat import promptise
+from graphwright.compat import promptise, sonika
 from graphwright.testing import ScriptedModel, calls, says
 
 ROOT = Path(__file__).parents[2]
@@ -50,8 +50,10 @@ def test_every_python_block_of_a_page_is_a_file_that_runs(page: Path) -> None:
 def test_the_readme_shows_its_examples_in_full() -> None:
     readme = ROOT / "README.md"
 
-    assert [source_name(code) for code in fences(readme, "python")] == ["first.py", "real_model.py"]
-    assert (SOURCES / "first.txt").read_text(encoding="utf-8") in fences(readme, "text")
+    shown = ["first.py", "real_model.py", "bot.py", "pausing.py"]
+    assert [source_name(code) for code in fences(readme, "python")] == shown
+    printed = [(SOURCES / name).with_suffix(".txt").read_text(encoding="utf-8") for name in shown if name not in REAL]
+    assert fences(readme, "text") == printed
     assert "--8<--" not in readme.read_text(encoding="utf-8")
 
 
@@ -72,10 +74,12 @@ def test_an_example_prints_what_the_page_says(
     if model is not None:
         monkeypatch.setattr("graphwright.models.registry._build", lambda parsed, *_: model)
     promptise.install()
+    sonika.install()
     try:
         runpy.run_path(str(SOURCES / name), run_name="__main__")
     finally:
         promptise.uninstall()
+        sonika.uninstall()
 
     assert capsys.readouterr().out == (SOURCES / name).with_suffix(".txt").read_text(encoding="utf-8")
     if model is not None:

@@ -8,11 +8,11 @@ import threading
 from typing import Any
 
 import pytest
+from tests.orchestrator._bots import bot_of, events_of, read, results_in, shown_text, state_of, updates_of
 
 from graphwright import OrchestratorBot
 from graphwright.messages import problem_in
 from graphwright.testing import ScriptedModel, call, calls, calls_many, says, waits_for
-from tests.orchestrator._bots import bot_of, events_of, read, results_in, shown_text, state_of, updates_of
 
 
 async def read_and(stream: Any, act: Any) -> list[tuple[str, Any]]:
@@ -55,7 +55,8 @@ async def test_abort_on_the_topology_event_asks_the_model_at_most_once_and_runs_
         lambda item: bot.abort() if item[1].get("type") == "graph_topology" else None,
     )
 
-    assert ran == [] and len(model.inputs) <= 1
+    assert ran == []
+    assert len(model.inputs) <= 1
     assert_aborted(items)
 
 
@@ -104,9 +105,7 @@ async def test_abort_in_the_middle_of_the_tokens_ends_the_stream_of_the_model() 
     model = ScriptedModel([says(chunks=["one ", never, "two"]), says("going on")])
     bot = bot_of(model)
     items = await asyncio.wait_for(
-        read_and(
-            bot.astream_events("go", thread_id="t"), lambda item: bot.abort() if item[0] == "messages" else None
-        ),
+        read_and(bot.astream_events("go", thread_id="t"), lambda item: bot.abort() if item[0] == "messages" else None),
         5,
     )
 
@@ -149,7 +148,7 @@ async def test_abort_during_an_async_tool_cancels_it_and_waits_for_its_clean_up(
     assert cleaned == [1]
     assert_aborted(items)
     await goes_on(bot, model)
-    assert [(text, status) for _, text, status in results_in(model.inputs[1])][0] == ("quick", "success")
+    assert next((text, status) for _, text, status in results_in(model.inputs[1])) == ("quick", "success")
 
 
 async def test_abort_during_a_sync_tool_returns_and_its_late_result_is_discarded() -> None:
@@ -202,7 +201,8 @@ async def test_drain_lets_the_node_at_work_end() -> None:
     go.set()
     items = await asyncio.wait_for(reading, 5)
 
-    assert done == [1] and updates_of(items, "tools")[0]["tools_executed"][0]["output"] == "worked"
+    assert done == [1]
+    assert updates_of(items, "tools")[0]["tools_executed"][0]["output"] == "worked"
     assert_aborted(items)
     assert len(model.inputs) == 1
     await goes_on(bot, model)
@@ -219,7 +219,8 @@ async def test_abort_before_the_first_event_is_not_lost(drain: bool) -> None:
     bot.abort(drain=drain)
     items = await read(stream)
 
-    assert [payload["type"] for _, payload in items] == ["aborted"] and model.inputs == []
+    assert [payload["type"] for _, payload in items] == ["aborted"]
+    assert model.inputs == []
     await goes_on(bot, model)
 
 
@@ -261,13 +262,12 @@ async def test_abort_while_a_run_waits_for_a_person_leaves_it_waiting() -> None:
 async def test_abort_on_the_last_event_changes_nothing_and_the_bot_is_reusable() -> None:
     """2.32."""
     bot = bot_of([says("one"), says("two")])
-    items = await read_and(
-        bot.astream_events("go"), lambda item: bot.abort() if item[0] == "updates" else None
-    )
+    items = await read_and(bot.astream_events("go"), lambda item: bot.abort() if item[0] == "updates" else None)
     assert updates_of(items, "agent")[-1]["final_report"] == "one"
 
     again = await read(bot.astream_events("go"))
-    assert events_of(again, "aborted") == [] and updates_of(again, "agent")[-1]["final_report"] == "two"
+    assert events_of(again, "aborted") == []
+    assert updates_of(again, "agent")[-1]["final_report"] == "two"
 
 
 async def test_arun_does_not_observe_abort_and_a_handle_has_its_own() -> None:
@@ -395,7 +395,8 @@ async def test_abort_while_an_input_guard_judges_is_not_lost() -> None:
     bot.abort()
     items = await asyncio.wait_for(reading, 5)
 
-    assert [payload["type"] for _, payload in items] == ["aborted"] and model.inputs == []
+    assert [payload["type"] for _, payload in items] == ["aborted"]
+    assert model.inputs == []
 
 
 async def test_what_was_done_before_an_abort_is_in_the_thread() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.orchestrator._bots import bot_of, events_of, pending_in, read, results_in, state_of, updates_of
 
 from graphwright import CallerContext, OrchestratorBot
 from graphwright.exceptions import InterruptError, RunPausedError, SessionAccessDenied
@@ -15,7 +16,6 @@ from graphwright.interrupts import ApprovalDecision
 from graphwright.messages import text_of
 from graphwright.runlog import MemoryRunLog, SQLiteRunLog
 from graphwright.testing import ScriptedModel, call, calls, calls_many, says
-from tests.orchestrator._bots import bot_of, events_of, pending_in, read, results_in, state_of, updates_of
 
 
 class Tools:
@@ -87,11 +87,14 @@ async def test_what_nobody_declared_counts_as_risky() -> None:
 async def test_all_risky_calls_of_a_batch_wait_at_once_and_nothing_of_it_has_run() -> None:
     """2.20, 2.21: also the calls without risk wait, and none runs twice."""
     tools = Tools()
-    bot = bot_of([calls_many(call("look", path="x"), call("delete", path="a"), call("delete", path="b")), "ok"], tools.all)
+    bot = bot_of(
+        [calls_many(call("look", path="x"), call("delete", path="a"), call("delete", path="b")), "ok"], tools.all
+    )
 
     items = await paused(bot)
 
-    assert [item.value["params"]["path"] for item in items] == ["a", "b"] and tools.ran == []
+    assert [item.value["params"]["path"] for item in items] == ["a", "b"]
+    assert tools.ran == []
     response = await bot.aresume("t", {items[1].id: True})
     assert (response.status, tools.ran) == ("paused", [])
     response = await bot.aresume("t", {items[0].id: False})
@@ -160,6 +163,34 @@ async def test_an_answer_that_is_no_decision_is_refused_and_the_pause_stays(answ
     assert tools.ran == ["a"]
 
 
+@pytest.mark.parametrize("how", ["break", "aclose", "answer inside", "abort"])
+async def test_whoever_is_shown_a_pause_may_leave_the_stream_at_once(how: str) -> None:
+    """The pause holds before it is shown, and the thread is free to go on."""
+    tools = Tools()
+    bot = bot_of([deletes("a"), says("ok")], tools.all)
+    seen = []
+    stream = bot.astream_events("clean up", mode="ask", thread_id="t")
+    async for item in stream:
+        seen.append(item)
+        if item[0] == "updates" and "__interrupt__" in item[1]:
+            bot.set_resume_command(True)
+            if how == "break":
+                break
+            if how == "aclose":
+                await stream.aclose()
+            if how == "abort":
+                bot.abort()
+            if how == "answer inside":
+                assert (await bot.aresume("t", True)).content == "ok"
+    del stream
+
+    if how != "answer inside":
+        items = await read(bot.astream_events(None, thread_id="t"))
+        assert updates_of(items, "agent")[-1]["final_report"] == "ok"
+    assert tools.ran == ["a"]
+    assert events_of(seen, "aborted") == []
+
+
 async def test_a_resume_without_an_answer_shows_the_pause_again() -> None:
     tools = Tools()
     bot = bot_of([deletes("a"), says("ok")], tools.all)
@@ -167,7 +198,8 @@ async def test_a_resume_without_an_answer_shows_the_pause_again() -> None:
 
     items = await read(bot.astream_events(None, thread_id="t"))
 
-    assert [again.id for again in pending_in(items)] == [item.id] and tools.ran == []
+    assert [again.id for again in pending_in(items)] == [item.id]
+    assert tools.ran == []
 
 
 async def test_a_bare_yes_answers_the_first_that_waits_and_no_other() -> None:
@@ -177,7 +209,8 @@ async def test_a_bare_yes_answers_the_first_that_waits_and_no_other() -> None:
 
     bot.set_resume_command(True)
     items = await read(bot.astream_events(None, thread_id="t"))
-    assert [item.id for item in pending_in(items)] == [second.id] and tools.ran == []
+    assert [item.id for item in pending_in(items)] == [second.id]
+    assert tools.ran == []
     assert first.id != second.id
 
     bot.set_resume_command(True)
@@ -209,7 +242,8 @@ async def test_every_answer_reaches_its_own_call_whatever_the_order() -> None:
                 await bot.aresume("t", {items[name]: yes})
         assert sorted(tools.ran) == ["d1", "d3"]
         results = {entry[0]: entry for entry in results_in(model.inputs[1])}
-        assert results["d2"][2] == "error" and results["d1"][1] == "deleted d1"
+        assert results["d2"][2] == "error"
+        assert results["d1"][1] == "deleted d1"
 
 
 async def test_calls_that_were_approved_one_by_one_run_once_each() -> None:
@@ -220,7 +254,8 @@ async def test_calls_that_were_approved_one_by_one_run_once_each() -> None:
     items = await paused(bot)
     for item in items:
         response = await bot.aresume("t", {item.id: True})
-    assert tools.ran == ["a", "b"] and response.status == "paused"
+    assert tools.ran == ["a", "b"]
+    assert response.status == "paused"
     await bot.aresume("t", True)
 
     assert tools.ran == ["a", "b", "c"]
@@ -331,7 +366,8 @@ async def test_an_answer_given_by_thread_is_taken_by_any_task_of_that_thread_alo
     others = await asyncio.create_task(read(bot.astream_events(None, thread_id="t2")))
     mine = await asyncio.create_task(read(bot.astream_events(None, thread_id="t1")))
 
-    assert pending_in(others) and not pending_in(mine)
+    assert pending_in(others)
+    assert not pending_in(mine)
     assert tools.ran == ["x"]
 
 
@@ -346,7 +382,8 @@ async def test_an_answer_that_no_stream_took_does_not_answer_what_is_asked_later
     assert item.value["params"] == {"path": "precious"}
     items = await read(bot.astream_events(None, thread_id="t"))
 
-    assert tools.ran == [] and pending_in(items)
+    assert tools.ran == []
+    assert pending_in(items)
 
 
 @pytest.mark.parametrize("how", ["arun", "start", "aresume"])
@@ -365,7 +402,8 @@ async def test_a_yes_is_tied_to_what_was_shown_when_it_was_given(how: str) -> No
         await bot.start("another", thread_id="t", mode="ask").result()
     items = await read(bot.astream_events(None, thread_id="t"))
 
-    assert tools.ran == [] and pending_in(items)
+    assert tools.ran == []
+    assert pending_in(items)
 
 
 async def test_an_answer_given_before_anything_was_asked_answers_nothing_that_a_new_goal_asks() -> None:
@@ -375,7 +413,8 @@ async def test_an_answer_given_before_anything_was_asked_answers_nothing_that_a_
 
     await paused(bot)
 
-    assert pending_in(await read(bot.astream_events(None, thread_id="t"))) and tools.ran == []
+    assert pending_in(await read(bot.astream_events(None, thread_id="t")))
+    assert tools.ran == []
 
 
 async def test_a_resume_on_a_wrong_thread_or_of_a_finished_run_is_refused() -> None:
@@ -411,7 +450,8 @@ async def test_an_answer_by_somebody_else_is_refused() -> None:
         with pytest.raises(SessionAccessDenied):
             await bot.abandon("t", caller=caller)
 
-    assert tools.ran == [] and response.status == "paused"
+    assert tools.ran == []
+    assert response.status == "paused"
     assert (await bot.aresume("t", True, caller=CallerContext(user_id="ana"))).content == "ok"
 
 
@@ -425,10 +465,12 @@ async def test_a_new_goal_on_a_thread_that_waits_is_refused() -> None:
     for start in (lambda: bot.arun("yes", thread_id="t"), lambda: read(bot.astream_events("yes", thread_id="t"))):
         with pytest.raises(RunPausedError) as caught:
             await start()
-    assert caught.value.pending[0].value["tool"] == "delete" and caught.value.thread_id == "t"
+    assert caught.value.pending[0].value["tool"] == "delete"
+    assert caught.value.thread_id == "t"
     assert len(model.inputs) == 1
 
-    assert (await bot.aresume("t", True)).content == "ok" and tools.ran == ["a"]
+    assert (await bot.aresume("t", True)).content == "ok"
+    assert tools.ran == ["a"]
 
 
 @pytest.mark.parametrize("how", ["policy", "method"])
@@ -456,8 +498,10 @@ async def test_a_paused_run_says_so_and_not_what_an_earlier_run_answered() -> No
     response = await bot.arun("two", thread_id="t", mode="ask")
 
     assert (response.status, response.success, response.needs_input) == ("paused", False, False)
-    assert "first answer" not in response.content and "delete" in response.content
-    assert response.pending_approval is not None and response.pending_approval["tool"] == "delete"
+    assert "first answer" not in response.content
+    assert "delete" in response.content
+    assert response.pending_approval is not None
+    assert response.pending_approval["tool"] == "delete"
     assert response.pending[0]["id"].startswith("int_")
 
 
@@ -487,7 +531,8 @@ def test_a_run_that_paused_in_run_goes_on_by_the_page() -> None:
     bot.set_resume_command(True)
     items = asyncio.run(read(bot.astream_events(None, mode="ask", thread_id="t")))
 
-    assert tools.ran == ["a"] and updates_of(items, "agent")[-1]["final_report"] == "ok"
+    assert tools.ran == ["a"]
+    assert updates_of(items, "agent")[-1]["final_report"] == "ok"
 
 
 async def test_the_mode_of_the_run_holds_after_a_resume() -> None:
@@ -498,7 +543,8 @@ async def test_the_mode_of_the_run_holds_after_a_resume() -> None:
 
     items = await read(bot.astream_events(None, mode="auto", thread_id="t"))
 
-    assert tools.ran == ["a"] and pending_in(items)[0].value["params"] == {"path": "b"}
+    assert tools.ran == ["a"]
+    assert pending_in(items)[0].value["params"] == {"path": "b"}
 
 
 @pytest.mark.parametrize("shown", [object(), {"before": {1, 2}}, b"\xff", "text", ["a"], 7])
@@ -536,7 +582,8 @@ async def test_what_a_person_is_shown_has_no_secrets_and_two_calls_still_look_di
     bot = bot_of([calls_many(call("login", password="hunter2"), call("login", password="hunter3"))], [login])
     first, second = await paused(bot)
 
-    assert "hunter" not in str(first.value) and first.value["digest"] != second.value["digest"]
+    assert "hunter" not in str(first.value)
+    assert first.value["digest"] != second.value["digest"]
 
 
 async def test_a_handle_is_answered_and_goes_on() -> None:
@@ -544,7 +591,8 @@ async def test_a_handle_is_answered_and_goes_on() -> None:
     bot = bot_of([deletes("a", "b"), says("ok")], tools.all)
     run = bot.start("x", mode="ask", thread_id="t")
     response = await run.result()
-    assert response.status == "paused" and len(run.pending) == 2
+    assert response.status == "paused"
+    assert len(run.pending) == 2
 
     first, second = run.pending
     with pytest.raises(InterruptError):
@@ -652,7 +700,8 @@ async def test_asking_wins_and_the_other_calls_are_put_off() -> None:
 
     assert tools.ran == []
     results = {entry[0]: entry for entry in results_in(model.inputs[1])}
-    assert '"g"' in results["q1"][1] and "the user was asked first" in results["d"][1] == results["q2"][1]
+    assert '"g"' in results["q1"][1]
+    assert "the user was asked first" in results["d"][1] == results["q2"][1]
     assert [(record["tool_name"], record["status"]) for record in response.tools_executed] == [("ask_user", "success")]
 
 
@@ -728,9 +777,11 @@ async def test_questions_are_asked_in_every_mode_and_past_every_guard() -> None:
     )
 
     response = await bot.arun("x", thread_id="t", mode="auto")
-    assert response.needs_input and response.plan == [{"step": 1, "description": "a", "status": "pending"}]
+    assert response.needs_input
+    assert response.plan == [{"step": 1, "description": "a", "status": "pending"}]
     response = await bot.aresume("t", {"color": "r"})
-    assert response.content == "ok" and response.plan
+    assert response.content == "ok"
+    assert response.plan
 
 
 async def test_a_paused_thread_can_be_read_without_going_on() -> None:
@@ -739,8 +790,10 @@ async def test_a_paused_thread_can_be_read_without_going_on() -> None:
 
     state = await bot.graph.aget_state({"configurable": {"thread_id": "t"}})
 
-    assert state.next == ("tools",) and [each.id for each in state.interrupts] == [item.id]
-    assert state.values["final_report"] == "" and state.values["goal"] == "clean up"
+    assert state.next == ("tools",)
+    assert [each.id for each in state.interrupts] == [item.id]
+    assert state.values["final_report"] == ""
+    assert state.values["goal"] == "clean up"
 
 
 async def test_one_log_serves_two_bots() -> None:

@@ -10,11 +10,6 @@ import re
 from typing import Any
 
 import pytest
-
-import graphwright
-from graphwright import BotResponse, IBot, IConversationBot, IOrchestratorBot, OrchestratorBot
-from graphwright.exceptions import ConfigurationError
-from graphwright.testing import ScriptedModel, call, calls, calls_many, raises, says
 from tests.orchestrator._bots import (
     bot_of,
     events_of,
@@ -26,14 +21,47 @@ from tests.orchestrator._bots import (
     updates_of,
 )
 
+import graphwright
+from graphwright import BotResponse, IBot, IConversationBot, IOrchestratorBot, OrchestratorBot
+from graphwright.exceptions import ConfigurationError
+from graphwright.testing import ScriptedModel, call, calls, calls_many, raises, says
+
 RUN_ID = re.compile(r"^\d{8}T\d{12}-[0-9a-f]{32}$")
-PARAMETERS = (
-    "strong_model fast_model instructions tools memory_path risk_threshold max_retries code_model vision_model logger "
-    "prompts checkpointer enable_user_questions enable_planning skills skills_dir skills_eager max_parallel_tools "
-    "recursion_limit tool_timeout_s enable_prompt_cache enable_compaction compaction_threshold_tokens "
-    "compaction_keep_messages enable_verification enable_memory_writeback tool_guards prohibited injection_hardening "
-    "input_guards output_guards output_guard_action untrusted_tool_outputs"
-).split()
+PARAMETERS = [
+    "strong_model",
+    "fast_model",
+    "instructions",
+    "tools",
+    "memory_path",
+    "risk_threshold",
+    "max_retries",
+    "code_model",
+    "vision_model",
+    "logger",
+    "prompts",
+    "checkpointer",
+    "enable_user_questions",
+    "enable_planning",
+    "skills",
+    "skills_dir",
+    "skills_eager",
+    "max_parallel_tools",
+    "recursion_limit",
+    "tool_timeout_s",
+    "enable_prompt_cache",
+    "enable_compaction",
+    "compaction_threshold_tokens",
+    "compaction_keep_messages",
+    "enable_verification",
+    "enable_memory_writeback",
+    "tool_guards",
+    "prohibited",
+    "injection_hardening",
+    "input_guards",
+    "output_guards",
+    "output_guard_action",
+    "untrusted_tool_outputs",
+]
 
 
 async def get_datetime(tz: str) -> str:
@@ -70,19 +98,24 @@ def test_the_sync_snippet_runs_and_its_response_has_every_property(tmp_path: Any
         "cached_tokens": 0,
         "reasoning_tokens": 0,
     }
-    assert result.success is True and result.status == "completed" and result.needs_input is False
+    assert result.success is True
+    assert result.status == "completed"
+    assert result.needs_input is False
     assert result.goal == "Summarize the latest AI news"
-    assert result.run_id is not None and RUN_ID.match(result.run_id)
+    assert result.run_id is not None
+    assert RUN_ID.match(result.run_id)
     assert result.session_id == result.thread_id
     assert [(entry["node"], entry["seq"]) for entry in result.node_trace] == [("agent", 1)]
-    assert json.loads(json.dumps(result)) == result and pickle.loads(pickle.dumps(result)) == result
+    assert json.loads(json.dumps(result)) == result
+    assert pickle.loads(pickle.dumps(result)) == result
     assert list(tmp_path.iterdir()) == []
 
 
 async def test_the_streaming_snippet_shows_progress_retries_and_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = no_waiting(monkeypatch)
     bot = bot_of(
-        [raises(rate_limited()), calls_many(call("get_datetime", tz="x"), text="Looking."), says("Hello!")], [get_datetime]
+        [raises(rate_limited()), calls_many(call("get_datetime", tz="x"), text="Looking."), says("Hello!")],
+        [get_datetime],
     )
     shown = []
 
@@ -151,7 +184,8 @@ async def test_a_run_of_one_tool_has_the_shape_that_the_page_prints() -> None:
     assert [update["token_usage"] for update in updates_of(items, "agent")] == [usage, usage]
     assert shown_text(items) == "La hora actual es 14:44."
     ts = [event["ts"] for event in graph[1:]]
-    assert ts == sorted(ts) and all(isinstance(each, float) for each in ts)
+    assert ts == sorted(ts)
+    assert all(isinstance(each, float) for each in ts)
 
 
 async def test_the_response_of_a_run_has_the_trace_that_the_page_prints() -> None:
@@ -161,8 +195,10 @@ async def test_the_response_of_a_run_has_the_trace_that_the_page_prints() -> Non
 
     assert [
         (entry["node"], entry["seq"], entry["run_id"] == result.run_id, sorted(entry)) for entry in result.node_trace
-    ] == [(node, seq, True, ["detail", "node", "run_id", "seq", "ts"]) for node, seq in
-          (("agent", 1), ("tools", 2), ("agent", 3))]
+    ] == [
+        (node, seq, True, ["detail", "node", "run_id", "seq", "ts"])
+        for node, seq in (("agent", 1), ("tools", 2), ("agent", 3))
+    ]
     assert result.node_trace[0]["detail"]["tool_calls"] == [{"name": "get_datetime", "args": {"tz": "local"}}]
     assert result.node_trace[1]["detail"]["tools_executed"] == result.tools_executed
     assert result.node_trace[2]["detail"]["output"] == "14:44"
@@ -236,7 +272,10 @@ async def test_the_question_snippet_pauses_and_goes_on_with_the_answers() -> Non
 
     items = await read(bot.astream_events(None, mode="ask", thread_id="t1"))
 
-    assert [(event["node"], event["seq"]) for event in events_of(items, "node_invoked")] == [("ask_user", 2), ("agent", 3)]
+    assert [(event["node"], event["seq"]) for event in events_of(items, "node_invoked")] == [
+        ("ask_user", 2),
+        ("agent", 3),
+    ]
     assert events_of(items, "node_invoked")[0]["detail"]["questions"] == [asked]
     assert events_of(items, "graph_topology") == []
     assert "r" in results_in(model.inputs[-1])[0][1]
@@ -380,20 +419,63 @@ def test_a_risk_that_is_no_number_is_refused_when_the_bot_is_built() -> None:
 
 
 def test_every_public_name_of_the_page_is_at_the_root() -> None:
-    names = (
-        "OrchestratorBot IOrchestratorBot IBot IConversationBot AgentUpdate ToolsUpdate ToolRecord StatusEvent "
-        "PartialResponseEvent TokenUsage QuestionEvent QuestionItem QuestionOptionEvent PlanStep StepEvent "
-        "GraphEdgeSpec GraphTopologyEvent NodeInvokedEvent AbortedEvent NodeTraceEntry NodeDetail GuardRejectedEvent "
-        "Skill load_skills GuardDecision GuardContext ToolGuard GuardEvent RiskThresholdGuard ToolAllowlistGuard "
-        "ToolDenylistGuard BudgetGuard ArgPatternGuard ProhibitedActionsGuard SafetyInputGuard SafetyOutputGuard "
-        "BotResponse ILanguageModel Question QuestionOption AskUserSchema AskUserQuestionTool ASK_USER_TOOL_NAME "
-        "GeminiLanguageModel OpenAILanguageModel BedrockLanguageModel DeepSeekLanguageModel AnthropicLanguageModel "
-        "BaseInterface"
-    ).split()
+    names = [
+        "OrchestratorBot",
+        "IOrchestratorBot",
+        "IBot",
+        "IConversationBot",
+        "AgentUpdate",
+        "ToolsUpdate",
+        "ToolRecord",
+        "StatusEvent",
+        "PartialResponseEvent",
+        "TokenUsage",
+        "QuestionEvent",
+        "QuestionItem",
+        "QuestionOptionEvent",
+        "PlanStep",
+        "StepEvent",
+        "GraphEdgeSpec",
+        "GraphTopologyEvent",
+        "NodeInvokedEvent",
+        "AbortedEvent",
+        "NodeTraceEntry",
+        "NodeDetail",
+        "GuardRejectedEvent",
+        "Skill",
+        "load_skills",
+        "GuardDecision",
+        "GuardContext",
+        "ToolGuard",
+        "GuardEvent",
+        "RiskThresholdGuard",
+        "ToolAllowlistGuard",
+        "ToolDenylistGuard",
+        "BudgetGuard",
+        "ArgPatternGuard",
+        "ProhibitedActionsGuard",
+        "SafetyInputGuard",
+        "SafetyOutputGuard",
+        "BotResponse",
+        "ILanguageModel",
+        "Question",
+        "QuestionOption",
+        "AskUserSchema",
+        "AskUserQuestionTool",
+        "ASK_USER_TOOL_NAME",
+        "GeminiLanguageModel",
+        "OpenAILanguageModel",
+        "BedrockLanguageModel",
+        "DeepSeekLanguageModel",
+        "AnthropicLanguageModel",
+        "BaseInterface",
+    ]
 
     assert [name for name in names if not hasattr(graphwright, name)] == []
-    assert issubclass(OrchestratorBot, IOrchestratorBot) and issubclass(IOrchestratorBot, IBot)
-    assert issubclass(IConversationBot, IBot) and isinstance(bot_of([]), IBot)
+    assert issubclass(OrchestratorBot, IOrchestratorBot)
+    assert issubclass(IOrchestratorBot, IBot)
+    assert issubclass(IConversationBot, IBot)
+    assert isinstance(bot_of([]), IBot)
     assert IConversationBot.__abstractmethods__ == {"abort", "get_response"}
 
 
@@ -423,7 +505,8 @@ def test_threads_without_a_name_never_meet() -> None:
 
     ids = {bot.run("x").session_id for _ in range(20)}
 
-    assert len(ids) == 20 and all(each is not None and len(each) >= 32 for each in ids)
+    assert len(ids) == 20
+    assert all(each is not None and len(each) >= 32 for each in ids)
 
 
 async def test_run_waits_inside_a_running_loop_and_leaves_asyncio_alone() -> None:
@@ -431,12 +514,14 @@ async def test_run_waits_inside_a_running_loop_and_leaves_asyncio_alone() -> Non
     bot = bot_of([calls("get_datetime", tz="x"), says("done")], [get_datetime])
 
     assert bot.run("x").content == "done"
-    assert asyncio.run is before and not hasattr(asyncio, "_nest_patched")
+    assert asyncio.run is before
+    assert not hasattr(asyncio, "_nest_patched")
 
 
 def test_a_response_is_read_only_by_its_properties() -> None:
     response = bot_of([says("x")]).run("x")
 
-    assert isinstance(response, BotResponse) and isinstance(response, dict)
+    assert isinstance(response, BotResponse)
+    assert isinstance(response, dict)
     with pytest.raises(AttributeError):
         response.content = "y"  # type: ignore[misc]

@@ -8,16 +8,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.orchestrator._bots import bot_of, read, state_of
 
 from graphwright import CallerContext
 from graphwright.exceptions import ConfigurationError, SessionAccessDenied
 from graphwright.messages import text_of
 from graphwright.testing import ScriptedModel, calls, says
-from tests.orchestrator._bots import bot_of, read, state_of
 
 needs_langgraph = pytest.mark.skipif(
-    importlib.util.find_spec("langgraph") is None
-    or importlib.util.find_spec("langgraph.checkpoint.sqlite") is None,
+    importlib.util.find_spec("langgraph") is None or importlib.util.find_spec("langgraph.checkpoint.sqlite") is None,
     reason="install langgraph-checkpoint-sqlite to run this test",
 )
 
@@ -136,7 +135,15 @@ async def test_the_savers_of_langgraph_keep_a_thread(kind: str, tmp_path: Path) 
             await second.arun("other", thread_id="t")
         await second.arun("second", thread_id="t", caller=ana)
         await second.arun("third", thread_id="t", caller=ana)
-        assert [message.type for message in model.inputs[1]][1:] == ["human", "ai", "tool", "ai", "human", "ai", "human"]
+        assert [message.type for message in model.inputs[1]][1:] == [
+            "human",
+            "ai",
+            "tool",
+            "ai",
+            "human",
+            "ai",
+            "human",
+        ]
         assert await second.checkpointer.delete_thread("t")
         assert saver.get_tuple({"configurable": {"thread_id": "t"}}) is None if kind != "async_sqlite" else True
 

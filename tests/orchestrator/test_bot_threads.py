@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.orchestrator._bots import bot_of, events_of, pending_in, read, state_of, updates_of
 
 from graphwright import BudgetGuard, CallerContext, OrchestratorBot
 from graphwright.caller import calling_as
@@ -17,7 +18,6 @@ from graphwright.exceptions import SessionAccessDenied, ThreadBusy
 from graphwright.messages import text_of
 from graphwright.runlog import MemoryRunLog, SQLiteRunLog
 from graphwright.testing import ScriptedModel, call, calls, calls_many, empty, says, waits_for
-from tests.orchestrator._bots import bot_of, events_of, pending_in, read, state_of, updates_of
 
 
 async def act(n: int = 0) -> str:
@@ -41,7 +41,8 @@ async def test_each_run_of_a_thread_reports_only_itself() -> None:
     results = [await bot.arun(f"q{n}", thread_id="t") for n in range(3)]
 
     for n, result in enumerate(results):
-        assert result.content == f"a{n}" and result.thinking == f"thought {n}"
+        assert result.content == f"a{n}"
+        assert result.thinking == f"thought {n}"
         assert result.token_usage["total_tokens"] == 30
         assert [record["args"] for record in result.tools_executed] == [{"n": n}]
         assert [(entry["seq"], entry["run_id"]) for entry in result.node_trace] == [
@@ -104,7 +105,9 @@ async def test_answer_and_abort_of_one_thread_touch_no_other() -> None:
     go.set()
     assert (await bot.aresume("t1", True)).content == "a1"
     for n in (0, 2, 4, 5):
-        assert [item.id for item in bot.graph.get_state({"configurable": {"thread_id": f"t{n}"}}).interrupts] == [ids[n]]
+        assert [item.id for item in bot.graph.get_state({"configurable": {"thread_id": f"t{n}"}}).interrupts] == [
+            ids[n]
+        ]
 
 
 def test_one_bot_serves_threads_of_the_system_too() -> None:
@@ -288,7 +291,8 @@ async def test_the_file_of_a_long_thread_grows_in_a_line(tmp_path: Path) -> None
         await log.aclose()
         sizes.append(sum(file.stat().st_size for file in tmp_path.glob(f"{wanted}.db*")))
 
-    assert sizes[2] <= 2.6 * sizes[1] and sizes[2] < 20_000_000
+    assert sizes[2] <= 2.6 * sizes[1]
+    assert sizes[2] < 20_000_000
 
 
 async def test_a_handle_streams_events_and_its_response_is_that_of_arun() -> None:
@@ -297,6 +301,8 @@ async def test_a_handle_streams_events_and_its_response_is_that_of_arun() -> Non
     kinds = [type(event).__name__ async for event in run.events()]
     response = await run.result()
 
-    assert response.content == "a4" and response.run_id == run.run_id
-    assert kinds[0] == "RunStarted" and "NodeFinished" in kinds
+    assert response.content == "a4"
+    assert response.run_id == run.run_id
+    assert kinds[0] == "RunStarted"
+    assert "NodeFinished" in kinds
     assert updates_of([], "agent") == []

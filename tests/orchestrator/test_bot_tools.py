@@ -11,12 +11,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool as langchain_tool
-
-from graphwright import OrchestratorBot
-from graphwright.messages import text_of
-from graphwright.models.adapters import LangChainModel
-from graphwright.testing import ScriptedModel, call, calls, calls_many, malformed, raises, says, truncated
-from graphwright.usage import Usage
 from tests.models.conftest import provider as provider
 from tests.models.test_agents_on_real_clients import ending, model_for
 from tests.orchestrator._bots import (
@@ -30,6 +24,12 @@ from tests.orchestrator._bots import (
     state_of,
     updates_of,
 )
+
+from graphwright import OrchestratorBot
+from graphwright.messages import text_of
+from graphwright.models.adapters import LangChainModel
+from graphwright.testing import ScriptedModel, call, calls, calls_many, malformed, raises, says, truncated
+from graphwright.usage import Usage
 
 
 def named(name: str, body: Any) -> Any:
@@ -60,7 +60,9 @@ async def test_results_come_back_in_the_order_asked_whatever_ends_first() -> Non
 
             return named(name, work)
 
-        model = ScriptedModel([calls_many(call("a").with_id("c1"), call("b").with_id("c2"), call("c").with_id("c3")), "ok"])
+        model = ScriptedModel(
+            [calls_many(call("a").with_id("c1"), call("b").with_id("c2"), call("c").with_id("c3")), "ok"]
+        )
         bot = bot_of(model, [make("a"), make("b"), make("c")])
 
         result = await bot.arun("go")
@@ -89,7 +91,10 @@ async def test_one_failing_call_of_three_leaves_the_others_alone() -> None:
 
     (first, second, third) = results_in(model.inputs[1])
     assert (first, third) == (("a", "A", "success"), ("c", "C", "success"))
-    assert second[2] == "error" and "bad id" in second[1] and __file__ not in second[1] and "Traceback" not in second[1]
+    assert second[2] == "error"
+    assert "bad id" in second[1]
+    assert __file__ not in second[1]
+    assert "Traceback" not in second[1]
     records = updates_of(items, "tools")[0]["tools_executed"]
     assert [(record["tool_name"], record["status"]) for record in records] == [
         ("a", "success"),
@@ -139,7 +144,9 @@ async def test_a_hung_sync_tool_ends_in_time_and_its_late_result_is_unknown_not_
         record = result.tools_executed[0]
         assert record["status"] == "unknown"
         told = results_in(model.inputs[1])[0]
-        assert told[2] == "error" and "0.05 s" in told[1] and "may still be at work" in told[1]
+        assert told[2] == "error"
+        assert "0.05 s" in told[1]
+        assert "may still be at work" in told[1]
     finally:
         let_go.set()
         landed.wait(10)
@@ -286,7 +293,9 @@ async def test_calls_without_an_id_and_with_the_same_id_each_get_one_result() ->
 
     model = ScriptedModel(
         [
-            calls_many(call("add", a=1).with_id("same"), call("add", a=2).with_id("same"), call("add", a=3).with_id(None)),
+            calls_many(
+                call("add", a=1).with_id("same"), call("add", a=2).with_id("same"), call("add", a=3).with_id(None)
+            ),
             says("x"),
         ]
     )
@@ -294,7 +303,9 @@ async def test_calls_without_an_id_and_with_the_same_id_each_get_one_result() ->
     await bot.arun("go", thread_id="t")
 
     ids = [entry[0] for entry in results_in(model.inputs[1])]
-    assert sorted(ran) == [1, 2, 3] and len(set(ids)) == 3 and all(ids)
+    assert sorted(ran) == [1, 2, 3]
+    assert len(set(ids)) == 3
+    assert all(ids)
     state_of(bot, "t")
 
 
@@ -409,7 +420,9 @@ async def test_a_retry_is_told_before_the_wait_and_only_once(monkeypatch: pytest
 
     retries = [event for update in updates_of(items, "agent") for event in update["status_events"]]
     assert [(event["type"], event["attempt"]) for event in retries] == [("retrying", 1)]
-    assert waits_then == [[]] and len(waits) == 1 and 2 <= waits[0] <= 3
+    assert waits_then == [[]]
+    assert len(waits) == 1
+    assert 2 <= waits[0] <= 3
     assert retries[0]["wait_s"] == round(waits[0], 1)
     place = next(i for i, item in enumerate(items) if item[1] == {"agent": {"status_events": retries}})
     assert [mode for mode, _ in items[:place]] == ["graph"]
@@ -423,12 +436,13 @@ async def test_an_attempt_that_broke_off_is_retracted(monkeypatch: pytest.Monkey
 
     items = await read(bot_of([raises_midstream("par tial", rate_limited()), says("done")]).astream_events("go"))
 
-    kinds = [
-        event["type"] for update in updates_of(items, "agent") for event in update["status_events"]
-    ]
+    kinds = [event["type"] for update in updates_of(items, "agent") for event in update["status_events"]]
     assert "warning" in kinds
     void = next(
-        i for i, (mode, p) in enumerate(items) if mode == "updates" and p["agent"].get("status_events", [{}])[0:1]
+        i
+        for i, (mode, p) in enumerate(items)
+        if mode == "updates"
+        and p["agent"].get("status_events", [{}])[0:1]
         and p["agent"]["status_events"][0]["type"] == "warning"
     )
     assert shown_text(items[void:]) == "done"
@@ -442,7 +456,8 @@ async def test_an_error_with_the_letters_of_a_rate_limit_is_no_rate_limit(messag
     result = await bot_of(model).arun("go")
 
     assert len(model.inputs) == 1
-    assert (result.success, result.status) == (False, "failed") and message in result["error"]
+    assert (result.success, result.status) == (False, "failed")
+    assert message in result["error"]
 
 
 async def test_a_stream_that_fails_raises_with_the_response_at_the_error() -> None:
@@ -522,7 +537,8 @@ def test_a_runtime_error_of_the_user_is_not_taken_for_one_of_ours(inside: bool) 
 
     result = asyncio.run(in_loop()) if inside else bot.run("go")
 
-    assert (result.status, ran) == ("failed", [1]) and "boom" in result["error"]
+    assert (result.status, ran) == ("failed", [1])
+    assert "boom" in result["error"]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 6])
@@ -541,7 +557,8 @@ async def test_the_limit_of_node_executions_gives_a_response_that_holds_what_was
     result = await bot.arun("go", thread_id="t")
 
     assert (result.status, result.success, len(result.node_trace)) == ("limit", False, limit)
-    assert str(limit) in result.content and "acted" not in result.content
+    assert str(limit) in result.content
+    assert "acted" not in result.content
     assert len(result.tools_executed) == limit // 2
     assert result.token_usage["total_tokens"] == 15 * len(model.inputs)
     state_of(bot, "t")
@@ -555,10 +572,14 @@ async def test_a_stream_at_the_limit_says_so() -> None:
         return "acted"
 
     items = await read(
-        bot_of(ScriptedModel.answering(lambda _: calls("act")), [act], recursion_limit=3).astream_events("go", mode="auto")
+        bot_of(ScriptedModel.answering(lambda _: calls("act")), [act], recursion_limit=3).astream_events(
+            "go", mode="auto"
+        )
     )
 
-    assert items[-1][0] == "graph" and items[-1][1]["type"] == "limit_reached" and items[-1][1]["limit"] == 3
+    assert items[-1][0] == "graph"
+    assert items[-1][1]["type"] == "limit_reached"
+    assert items[-1][1]["limit"] == 3
 
 
 async def test_an_empty_answer_is_never_filled_with_the_output_of_a_tool() -> None:
@@ -576,7 +597,8 @@ async def test_an_empty_answer_is_never_filled_with_the_output_of_a_tool() -> No
     result = await bot.arun("two", thread_id="t")
 
     assert (result.success, result.status) == (False, "failed")
-    assert "raw tool output" not in result.content and "first answer" not in result.content
+    assert "raw tool output" not in result.content
+    assert "first answer" not in result.content
     assert len(result.tools_executed) == 1
 
 
@@ -634,5 +656,6 @@ async def test_secrets_in_arguments_are_in_no_record_trace_or_detail() -> None:
     shown = [payload for mode, payload in items if mode == "graph"]
     shown += [update["node_trace"] for node in ("agent", "tools") for update in updates_of(items, node)]
     shown += [update["tools_executed"] for update in updates_of(items, "tools")]
-    assert "hunter2" not in str(shown) and "abcdef123456" not in str(shown)
+    assert "hunter2" not in str(shown)
+    assert "abcdef123456" not in str(shown)
     assert events_of(items, "node_invoked")[0]["detail"]["tool_calls"][0]["args"]["user"] == "a"

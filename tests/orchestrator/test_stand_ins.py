@@ -7,7 +7,9 @@ from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.tools import BaseTool
 from pydantic import BaseModel
 from tests.orchestrator._bots import read, shown_text, updates_of
 
@@ -112,6 +114,30 @@ async def test_a_model_that_only_has_ainvoke_is_asked_by_it_in_a_stream_too() ->
 
     assert shown_text(await read(bot.astream_events("hi", mode="auto"))) == "hello"
     assert (await bot.arun("hi")).content == "hello"
+
+
+@pytest.mark.parametrize("spec", [None, BaseChatModel])
+@pytest.mark.parametrize("holder", [wrapped, lambda chat: chat])
+async def test_a_mock_of_a_chat_model_may_leave_its_stream_to_chance(spec: Any, holder: Any) -> None:
+    chat = MagicMock(spec=spec)
+    chat.bind_tools = MagicMock(return_value=chat)
+    chat.ainvoke = AsyncMock(return_value=AIMessage(content="hello"))
+    bot = OrchestratorBot(holder(chat), None, "", [mock_tool("deploy")])
+
+    assert shown_text(await read(bot.astream_events("hi", mode="auto"))) == "hello"
+    assert (await bot.arun("hi")).content == "hello"
+
+
+async def test_a_mock_of_a_langchain_tool_is_called_as_a_tool() -> None:
+    tool = MagicMock(spec=BaseTool)
+    tool.name, tool.description, tool.args_schema = "deploy", "", None
+    tool.ainvoke = AsyncMock(return_value={"done": True})
+    bot = OrchestratorBot(wrapped(usual()), None, "", [tool])
+
+    result = await bot.arun("ship it")
+
+    assert [record["output"] for record in result.tools_executed] == ['{"done": true}']
+    tool.ainvoke.assert_awaited_once_with({"target": "prod"})
 
 
 async def test_an_answer_that_is_itself_a_mock_is_read_by_what_has_the_right_type() -> None:

@@ -15,16 +15,12 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
-from graphwright.exceptions import ConfigurationError, FeatureOffError
+from graphwright.compat._aliases import ModuleOffError, check_free, forget
 
 __all__ = ["ModuleOffError", "install", "uninstall"]
 
 _THEIRS = "promptise"
 _OURS = "graphwright"
-
-
-class ModuleOffError(FeatureOffError, ModuleNotFoundError):
-    """A module of the reference API was imported that this release does not have."""
 
 
 class _AliasFinder(MetaPathFinder):
@@ -73,18 +69,7 @@ def install() -> None:
     """
     if any(isinstance(finder, _AliasFinder) for finder in sys.meta_path):
         return
-    loaded = sys.modules.get(_THEIRS)
-    if loaded is not None:
-        raise ConfigurationError(
-            f"the module {_THEIRS!r} is already loaded from {getattr(loaded, '__file__', None)!r}; "
-            f"import {__name__!r} before it, or not at all"
-        )
-    installed = find_spec(_THEIRS)
-    if installed is not None:
-        raise ConfigurationError(
-            f"the package {_THEIRS!r} is installed at {installed.origin!r} and would be hidden; "
-            f"uninstall it, or import from {_OURS!r} instead"
-        )
+    check_free(_THEIRS, __name__)
     # Ahead of the path finder, which would load our files a second time under the other name.
     sys.meta_path.insert(0, _AliasFinder())
 
@@ -92,8 +77,7 @@ def install() -> None:
 def uninstall() -> None:
     """Take the paths away again; modules and classes that were already imported go on working."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _AliasFinder)]
-    for name in [name for name in sys.modules if name == _THEIRS or name.startswith(_THEIRS + ".")]:
-        del sys.modules[name]
+    forget(_THEIRS)
 
 
 install()

@@ -303,9 +303,9 @@ def _usable(value: Any) -> Any:
         return value.chat_model
     if _really_has(value, "complete") and isinstance(value, ChatModel):
         return value
-    # Whoever holds a LangChain object has imported LangChain.
+    # Whoever holds a LangChain object has imported LangChain. A mock with a `spec` only says that it is one.
     runnables = sys.modules.get("langchain_core.runnables.base")
-    if runnables is not None and isinstance(value, runnables.Runnable):
+    if runnables is not None and issubclass(type(value), runnables.Runnable):
         return value
     return _duck(value) if _really_has(value, "bind_tools") or _really_has(value, "ainvoke") else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = [
     "COMPACT",
     "CONTEXT",
-    "IMAGES",
+    "IMAGE_NOT_SHOWN",
     "PLAN_MODE",
     "PLAN_NOW",
     "SUMMARY",
@@ -22,7 +22,7 @@ PLAN_MODE = (
 
 CONTEXT = "Context for this request, given with it:\n{context}"
 
-IMAGES = "The request comes with {count} image(s); look at them before you answer."
+IMAGE_NOT_SHOWN = "[an image came with this message; it was looked at when it came]"
 
 PLAN_NOW = "The plan as it stands:\n{plan}"
 

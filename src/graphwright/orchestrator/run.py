@@ -10,8 +10,8 @@ from graphwright._internal.aio import Stream, settle
 from graphwright.engine.execution import runs_ahead
 from graphwright.exceptions import GraphExecutionError, RunAbortedError
 from graphwright.orchestrator.response import BotResponse
-from graphwright.orchestrator.views import Aborted, BotView
-from graphwright.run_events import number
+from graphwright.orchestrator.views import BotView
+from graphwright.run_events import RunPaused, number
 from graphwright.run_scope import Spent, Stop
 from graphwright.runtime import Run, RunRequest
 
@@ -65,6 +65,13 @@ class _Rejected(Exception):
     pass
 
 
+class _Aborted:
+    """Stands for the result of a run that `abort()` ended."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+
+
 class BotStream(Stream[tuple[str, Any]]):
     """The stream of a run of a bot. The run goes on only as far as it is read."""
 
@@ -72,10 +79,8 @@ class BotStream(Stream[tuple[str, Any]]):
         self._bot = bot
         self._thread = request.thread_id or ""
         view = BotView(bot.get_graph_topology(), self._thread, is_new=is_new)
-        self._leg = _Leg(bot, request, view)
-        super().__init__(
-            self._leg.drive, view, finish=self._leg.finish, may_run_ahead=runs_ahead, stamp=number
-        )
+        self._leg = _Leg(bot, request)
+        super().__init__(self._leg.drive, view, finish=self._leg.finish, may_run_ahead=runs_ahead, stamp=number)
 
     def abort(self, *, drain: bool = False) -> None:
         """End the run; the stream ends with the `aborted` event."""
@@ -109,14 +114,13 @@ class BotStream(Stream[tuple[str, Any]]):
 class _Leg:
     """The work behind a stream. It knows nothing of the stream, so that one that is dropped is gone at once."""
 
-    def __init__(self, bot: OrchestratorBot, request: RunRequest, view: BotView) -> None:
+    def __init__(self, bot: OrchestratorBot, request: RunRequest) -> None:
         self._bot = bot
         self._request = request
-        self._view = view
         self._spent = request.spent = Spent()
         self._work: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._aborted = False
+        self._aborted = self._paused = False
 
     def abort(self, *, drain: bool) -> None:
         self._aborted = True
@@ -129,7 +133,12 @@ class _Leg:
         self._loop = asyncio.get_running_loop()
         request = self._request
         states: list[Any] = []
-        request.emit = emit
+
+        async def reported(event: Any) -> None:
+            self._paused = type(event) is RunPaused
+            await emit(event)
+
+        request.emit = reported
         request.on_state = states.append
         work = self._work = asyncio.ensure_future(self._answered(request))
         if self._aborted:
@@ -138,12 +147,13 @@ class _Leg:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
             if work.cancelled() and self._aborted:
-                return Aborted(request.run_id or "")
+                # A run that is paused is not at work, so there is nothing to end.
+                return None if self._paused else _Aborted(request.run_id or "")
             work.cancel()
             await settle(work)
             raise
         except RunAbortedError:
-            return Aborted(request.run_id or "")
+            return _Aborted(request.run_id or "")
         except GraphExecutionError as error:
             error.response = self._bot.response_after(request, states, error)
             if error.response.status == "limit":
@@ -159,8 +169,10 @@ class _Leg:
         return await self._bot._handler(request)
 
     def finish(self, result: Any) -> Iterator[tuple[str, Any]]:
-        if not isinstance(result, BotResponse):
-            yield from self._view.finish(result)
+        if isinstance(result, _Aborted):
+            yield "graph", {"type": "aborted", "run_id": result.run_id}
+        elif not isinstance(result, BotResponse):
+            return
         elif result.status == "rejected":
             yield (
                 "graph",

@@ -78,9 +78,7 @@ class SaverRunLog(MemoryRunLog):
         metadata = {"source": "update", "step": len(runs), "parents": {}}
         if runs and runs[0][0].owner is not None:
             metadata[_OWNER] = runs[0][0].owner
-        await _called(
-            self._saver, "aput", "put", _config(thread_id), checkpoint, metadata, {"messages": version}
-        )
+        await _called(self._saver, "aput", "put", _config(thread_id), checkpoint, metadata, {"messages": version})
 
     async def delete_thread(self, thread_id: str) -> bool:
         """Delete a thread here and in the saver; return whether there was one here."""

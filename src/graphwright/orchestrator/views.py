@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from graphwright.engine.result import RunResult
 from graphwright.messages import AIMessage, AIMessageChunk
 from graphwright.orchestrator.outcome import trace_entry, update_of
 from graphwright.run_events import NodeFinished, Restarted, Retrying, RunEvent, RunPaused, RunStarted, TextDelta
 
-__all__ = ["Aborted", "BotView"]
+__all__ = ["BotView"]
 
 RETRACTED = "the text shown since the last update is void, the model starts again"
-
-
-class Aborted:
-    """Stands for the result of a run that `abort()` ended."""
-
-    def __init__(self, run_id: str) -> None:
-        self.run_id = run_id
 
 
 class BotView:
@@ -52,13 +44,6 @@ class BotView:
                 return (_status("warning", RETRACTED, 0, 0.0),)
             case RunPaused():
                 return (("updates", {"__interrupt__": tuple(event.pending)}),)
-        return ()
-
-    def finish(self, result: Any) -> Iterable[tuple[str, Any]]:
-        """Return what the end of the run shows."""
-        if isinstance(result, Aborted):
-            return (("graph", {"type": "aborted", "run_id": result.run_id}),)
-        assert isinstance(result, RunResult)
         return ()
 
     def _finished(self, event: NodeFinished) -> Iterator[tuple[str, Any]]:

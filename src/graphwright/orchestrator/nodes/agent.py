@@ -15,6 +15,7 @@ from graphwright.orchestrator._setup import BotSetup
 from graphwright.orchestrator.compaction import compacted, is_summary
 from graphwright.orchestrator.nodes._base import BotNode, after_answer, route_of, usage_of
 from graphwright.orchestrator.output import held_reply, verdict_in
+from graphwright.orchestrator.prompts import IMAGE_NOT_SHOWN
 from graphwright.orchestrator.system_prompt import dynamic_text, stable_text
 from graphwright.tools import ToolSet
 from graphwright.types import ToolSpec
@@ -71,7 +72,7 @@ class AgentNode(BotNode):
         plan_mode = state.context.get("mode") == "plan"
         looks = _has_images(state.turn_question)
         request = ModelRequest(
-            messages=self._view(state, kept),
+            messages=self._view(state, kept) if looks else self._without_images(self._view(state, kept)),
             tools=() if plan_mode else self._specs(state),
             config=context.caller_config,
         )
@@ -107,6 +108,12 @@ class AgentNode(BotNode):
             messages = [message for message in messages if message.type != "system"]
         return [kept["system"], *messages]
 
+    def _without_images(self, messages: list[Any]) -> list[Any]:
+        """Return the messages as the strong model is sent them: images of earlier goals are not for it to see."""
+        if self.setup.vision is self.setup.strong:
+            return messages
+        return [_told_of_images(message) if _has_images(message) else message for message in messages]
+
 
 def tools_of(setup: BotSetup, state: GraphState) -> ToolSet:
     """Return what can be called now: the tools of the bot, and those of the skills that were loaded."""
@@ -130,7 +137,18 @@ def _system(stable: str, dynamic: str, *, cached: bool) -> SystemMessage:
     return SystemMessage(content=blocks)
 
 
+def _told_of_images(message: Any) -> Any:
+    content = [
+        block if not _is_image(block) else {"type": "text", "text": IMAGE_NOT_SHOWN} for block in message.content
+    ]
+    return message.model_copy(update={"content": content})
+
+
 def _has_images(message: Any) -> bool:
     if not isinstance(message, HumanMessage) or not isinstance(message.content, list):
         return False
-    return any(isinstance(block, dict) and block.get("type") in ("image", "image_url") for block in message.content)
+    return any(map(_is_image, message.content))
+
+
+def _is_image(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in ("image", "image_url")
