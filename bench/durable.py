@@ -18,8 +18,8 @@ from pathlib import Path
 
 from graphwright import OrchestratorBot
 from graphwright.messages import AIMessage
+from graphwright.models.base import ModelCapabilities, ModelRequest
 from graphwright.runlog import MemoryRunLog, SQLiteRunLog
-from graphwright.testing import ScriptedModel
 
 ROUNDS = 20
 USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
@@ -30,23 +30,29 @@ async def price(item: str) -> str:
     return f"{item} costs 3"
 
 
-def script(rounds: int) -> ScriptedModel:
-    """Return a model that calls a tool so many times and answers."""
+class Model:
+    """A model that calls a tool so many times and answers; it looks at the last message only."""
 
-    def reply(messages: list[object]) -> AIMessage:
-        done = sum(getattr(message, "type", "") == "tool" for message in messages)
-        if done >= rounds:
+    name = "fake"
+
+    def __init__(self, rounds: int) -> None:
+        self.capabilities = ModelCapabilities(streaming=False)
+        self._rounds = rounds
+
+    async def complete(self, request: ModelRequest) -> AIMessage:
+        """Answer the last message."""
+        last = request.messages[-1]
+        done = int(last.tool_call_id.split("_")[1]) + 1 if last.type == "tool" else 0
+        if done >= self._rounds:
             return AIMessage("done", usage_metadata=USAGE)
         call = {"name": "price", "args": {"item": f"mango {done}"}, "id": f"call_{done}"}
         return AIMessage("", tool_calls=[call], usage_metadata=USAGE)
-
-    return ScriptedModel.answering(reply)
 
 
 def bot(log: object, folder: str, rounds: int = ROUNDS) -> OrchestratorBot:
     """Return a bot on a log."""
     return OrchestratorBot(
-        script(rounds), None, "Work.", [price], memory_path=folder, checkpointer=log, recursion_limit=10_000
+        Model(rounds), None, "Work.", [price], memory_path=folder, checkpointer=log, recursion_limit=10_000
     )
 
 
