@@ -107,9 +107,10 @@ def test_the_events_hold_the_real_results_of_the_tools(graphwright: Command, tmp
 def test_lines_show_what_the_agent_does_and_who_drives_it(graphwright: Command, tmp_path: Path) -> None:
     (tmp_path / "only.txt").write_text("The only file\n", encoding="utf-8")
 
-    done = graphwright("demo", "--root", tmp_path)
+    done = graphwright("demo", "--root", tmp_path, "--short")
 
     assert (done.code, done.err) == (0, "")
+    assert "killed" not in done.out
     lines = done.out.splitlines()
     assert lines[0] == f"Folder: {tmp_path}"
     assert _SCRIPTED in done.out
@@ -121,6 +122,37 @@ def test_lines_show_what_the_agent_does_and_who_drives_it(graphwright: Command, 
     assert "token" not in done.out, "a script uses no tokens"
     assert "  graphwright demo --model openai:gpt-5-mini" in done.out
     assert "  graphwright demo --model local" in done.out
+
+
+def test_a_run_asks_is_killed_and_goes_on_in_another_process(graphwright: Command, tmp_path: Path) -> None:
+    done = graphwright("demo", "--root", tmp_path)
+
+    assert (done.code, done.err) == (0, "")
+    scene, _, trace = done.out.partition("Now a run that asks")[2].partition("\nThe trace of the run")
+    lines = scene.splitlines()
+    modules = len(list(Path(package.__file__).parent.rglob("*.py")))
+    asked, approved = (lines.index(f"you        {typed}") for typed in ('{"budget": 2, "form": "short"}', "true"))
+    killed = lines.index("           killed, while the model was writing its answer")
+    assert asked < approved < lines.index("process 1  calls write_report") < killed
+    assert any(line.startswith("process 1  question int_") for line in lines[:asked])
+    assert any(line.startswith("process 1  approval int_") for line in lines[asked:approved])
+    assert lines[killed + 1 :] == [
+        "process 2  asked the model once and called a tool 0 times",
+        f"process 2  The report is written. It says: {modules} modules (short, 2 min)",
+        f"           report.txt was written 1 time: {modules} modules (short, 2 min)",
+    ]
+    kinds = [line.split()[2] for line in trace.splitlines() if line[:4].strip().isdecimal()]
+    assert (kinds[0], kinds[-1]) == ("input", "end")
+    assert [kinds.count(kind) for kind in ("interrupt", "answer", "started", "outcome", "reply")] == [2, 2, 2, 2, 4]
+
+
+def test_a_child_that_fails_is_told_of(graphwright: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphwright.cli._demo_crash.sys.executable", "/bin/false")
+
+    done = graphwright("demo", "--root", tmp_path)
+
+    assert done.code == 1
+    assert "the demo's first process ended early" in done.err
 
 
 def test_quiet_prints_the_answer_alone(graphwright: Command, tmp_path: Path) -> None:

@@ -116,3 +116,31 @@ def test_python_m_and_the_installed_command_are_the_same(process: Start) -> None
 
     assert running.communicate(timeout=20)[0].startswith("graphwright ")
     assert running.returncode == 0
+
+
+def test_sigterm_ends_the_run_cleanly_with_code_143(process: Start, tmp_path: Path, model_file: Any) -> None:
+    running = started(process, tmp_path, model_file("calls('wait_long'), 'never'"), WAITING)
+
+    running.send_signal(signal.SIGTERM)
+    out, err = running.communicate(timeout=20)
+
+    result = json.loads(out.splitlines()[-1])
+    assert (running.returncode, err) == (143, "graphwright: terminated\n")
+    assert (result["status"], result["exit_code"], result["error"]) == ("aborted", 143, "terminated")
+    assert (tmp_path / "cleaned_up").exists()
+
+
+def test_sigterm_ends_a_run_that_ignores_interrupts(process: Start, tmp_path: Path, model_file: Any) -> None:
+    ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+    (tmp_path / "slow_tools.py").write_text(WAITING, encoding="utf-8")
+    model = model_file("calls('wait_long'), 'never'")
+    running = process("run", "x", "--model", model, "--tools", tmp_path / "slow_tools.py", "--json", **ignoring)
+    for line in running.stdout:
+        if json.loads(line)["type"] == "tool_started":
+            break
+
+    running.send_signal(signal.SIGTERM)
+    _, err = running.communicate(timeout=20)
+
+    assert (running.returncode, "Traceback" in err) == (143, False)
+    assert (tmp_path / "cleaned_up").exists()

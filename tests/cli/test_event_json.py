@@ -33,7 +33,7 @@ def test_every_event_has_a_row_on_the_page(kind: type) -> None:
 
 @pytest.mark.parametrize("event", [TextDelta("n", "hi", "c1"), Retrying("n", 1, 0.5, "lost")])
 def test_an_event_has_the_fields_that_the_page_names(event: Any) -> None:
-    own = {part.name for part in fields(event)} - COMMON - {"chunk"}
+    own = {part.name for part in fields(event)} - COMMON - {"chunk", "agent_id"}
 
     written = event_dict(event)
 

@@ -49,7 +49,7 @@ def test_help_names_every_command_and_the_exit_codes(graphwright: Command) -> No
     done = graphwright("--help")
 
     assert done.code == 0
-    assert all(f"    {name} " in done.out for name in ("demo", "run", "graph", "models"))
+    assert all(f"    {name} " in done.out for name in ("demo", "run", "chat", "runs", "graph", "models"))
     assert "Exit codes: 0 an answer" in done.out
 
 

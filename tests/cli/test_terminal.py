@@ -45,7 +45,7 @@ def at_terminal(start: Start, *arguments: str | Path, **env: str) -> tuple[int, 
 def test_a_terminal_shows_calls_and_the_answer_in_colour(process: Start, tmp_path: Path) -> None:
     (tmp_path / "only.txt").write_text("The only file\n", encoding="utf-8")
 
-    code, out = at_terminal(process, "demo", "--root", tmp_path)
+    code, out = at_terminal(process, "demo", "--short", "--root", tmp_path)
 
     assert code == 0
     assert COLOUR.search(out)
@@ -57,7 +57,7 @@ def test_a_terminal_shows_calls_and_the_answer_in_colour(process: Start, tmp_pat
 
 
 def test_no_color_takes_the_colours_away(process: Start, tmp_path: Path) -> None:
-    code, out = at_terminal(process, "demo", "--root", tmp_path, NO_COLOR="1")
+    code, out = at_terminal(process, "demo", "--short", "--root", tmp_path, NO_COLOR="1")
 
     assert code == 0
     assert "✓ done: " in out
@@ -86,7 +86,7 @@ def test_a_simple_terminal_and_one_without_rich_get_plain_lines(
         source = Path(__file__).parents[2] / "src"
         env = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"}
 
-    code, out = at_terminal(process, "demo", "--root", tmp_path, **env)
+    code, out = at_terminal(process, "demo", "--short", "--root", tmp_path, **env)
 
     assert code == 0
     assert "\x1b" not in out

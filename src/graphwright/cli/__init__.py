@@ -1,1 +1,1 @@
-"""The command line: `graphwright demo`, `run`, `graph` and `models`, one file a command."""
+"""The command line: `graphwright demo`, `run`, `chat`, `runs`, `graph` and `models`, one file a command."""

@@ -12,7 +12,7 @@ from graphwright.cli._text import one_line
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction["Parser"]
 
-__all__ = ["Commands", "Parser", "add_output_options", "seconds", "whole_number"]
+__all__ = ["Commands", "Parser", "add_agent_options", "add_log_option", "add_output_options", "seconds", "whole_number"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,6 +24,23 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where to read more, and leave with the code for wrong usage."""
         self.exit(USAGE, f"{self.prog}: error: {one_line(message, 400)}\nsee: {self.prog} --help\n")
+
+
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what an agent is made of."""
+    parser.add_argument("--model", metavar="STRING", help="provider:name, local, or FILE.py:NAME")
+    parser.add_argument(
+        "--tools", metavar="FILE.py", action="append", default=[], help="a Python file with tools; may be repeated"
+    )
+    parser.add_argument("--root", metavar="DIR", help="a folder whose files the agent may read")
+    parser.add_argument("--hidden", action="store_true", help="let it read names that begin with a dot, too")
+    parser.add_argument("--instructions", metavar="TEXT", help="the system prompt")
+    parser.add_argument("--max-iterations", metavar="N", type=whole_number, help="most model calls (chat: steps)")
+
+
+def add_log_option(parser: argparse.ArgumentParser, default: str = "that of the user") -> None:
+    """Add the option that names a run log; `default` says what is used without."""
+    parser.add_argument("--log", metavar="PATH", help=f"the file with the run log (default: {default})")
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:

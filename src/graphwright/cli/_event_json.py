@@ -17,14 +17,16 @@ from graphwright.run_events import (
     NodeFinished,
     RunEvent,
     RunFinished,
+    RunPaused,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
 )
 
 __all__ = ["as_json", "event_dict"]
 
 _COMMON = ("seq", "at", "run_id", "path")
-_NOT_OWN = (*_COMMON, "chunk")
+_NOT_OWN = (*_COMMON, "agent_id", "chunk")
 _FIGURES = (
     "iteration",
     "duration_ms",
@@ -41,6 +43,8 @@ _DEEPEST = 50
 def event_dict(event: RunEvent) -> dict[str, Any]:
     """Return an event as a dict: `type`, `seq`, `at`, `run_id`, `path`, then its own fields."""
     common = {"type": _type_of(event), **{name: getattr(event, name) for name in _COMMON}}
+    if event.agent_id:
+        common["agent_id"] = event.agent_id
     return {**common, **_fields_of(event)}
 
 
@@ -69,6 +73,9 @@ def _fields_of(event: RunEvent) -> dict[str, Any]:
         case ToolStarted():
             call = event.call
             return {"node": event.node, "index": event.index, "id": call.id, "name": call.name, "args": call.args}
+        case ToolProgress():
+            told = {"progress": event.progress, "total": event.total, "message": event.message}
+            return {"node": event.node, "id": event.call.id, "name": event.call.name, **told}
         case ToolFinished():
             result = event.result
             return {
@@ -84,6 +91,8 @@ def _fields_of(event: RunEvent) -> dict[str, Any]:
         case GraphMutated():
             own = {"applied": event.applied, "reason": event.reason}
             return {"node": event.node, "mutation": asdict(event.mutation), **own}
+        case RunPaused():
+            return {"pending": [asdict(item) for item in event.pending]}
         case RunFinished():
             return {"report": asdict(event.report)}
     return {part.name: getattr(event, part.name) for part in fields(event) if part.name not in _NOT_OWN}

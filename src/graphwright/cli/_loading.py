@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 from graphwright.cli._text import one_line
 from graphwright.exceptions import ConfigurationError
 
-__all__ = ["call_factory", "is_reference", "load_reference", "tools_of_file"]
+__all__ = ["call_factory", "is_reference", "load_named", "load_reference", "tools_of_file"]
 
 
 def is_reference(text: str) -> bool:
@@ -40,6 +41,31 @@ def load_reference(text: str, what: str) -> Any:
             public = [known for known in vars(module) if not known.startswith("_")]
             known = one_line(", ".join(public), 200) or "nothing"
             raise ConfigurationError(f"{what} {text!r}: there is no {name!r} in {path!r}; its names: {known}") from None
+    return value
+
+
+def load_named(text: str, what: str) -> Any:
+    """Return the object that FILE.py:NAME, or `module:name` with an importable module, names.
+
+    Raises:
+        ConfigurationError: the module cannot be imported, or has no such name.
+    """
+    if is_reference(text):
+        return load_reference(text, what)
+    path, _, name = text.partition(":")
+    if not name or not all(part.isidentifier() for part in (*path.split("."), *name.split("."))):
+        raise ConfigurationError(f"{what} {text!r} names nothing; give module:name, or FILE.py:NAME")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        value: Any = importlib.import_module(path)
+    except (Exception, SystemExit) as error:  # the user's own code
+        raise ConfigurationError(f"{what} {text!r}: {path!r} cannot be imported: {_place(error)}") from error
+    for part in name.split("."):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            raise ConfigurationError(f"{what} {text!r}: there is no {name!r} in {path!r}") from None
     return value
 
 

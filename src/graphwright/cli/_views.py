@@ -26,7 +26,17 @@ from graphwright.run_events import (
 )
 from graphwright.usage import Usage
 
-__all__ = ["OffStage", "Outcome", "Tally", "View", "call_text", "choose_view", "place_text", "result_text"]
+__all__ = [
+    "OffStage",
+    "Outcome",
+    "Tally",
+    "View",
+    "call_text",
+    "choose_view",
+    "is_terminal",
+    "place_text",
+    "result_text",
+]
 
 _DUMB = frozenset({"dumb", "unknown"})
 _PREVIEW = 120
@@ -36,7 +46,7 @@ _PREVIEW = 120
 class Outcome:
     """How a run ended."""
 
-    status: Literal["completed", "failed", "aborted"]
+    status: Literal["completed", "paused", "failed", "aborted", "limit", "rejected"]
 
     exit_code: int
 
@@ -73,13 +83,18 @@ def choose_view(*, json: bool, quiet: bool) -> View:
         return JsonView(out)
     if quiet:
         return QuietView(out)
-    if out.isatty() and os.environ.get("TERM", "") not in _DUMB and is_installed("rich"):
+    if is_terminal(out) and is_installed("rich"):
         from graphwright.cli._terminal import TerminalView
 
         return TerminalView(out)
     from graphwright.cli._plain import PlainView
 
     return PlainView(out)
+
+
+def is_terminal(out: TextIO) -> bool:
+    """Return whether output goes to a terminal that can do more than show lines."""
+    return out.isatty() and os.environ.get("TERM", "") not in _DUMB
 
 
 @dataclass(slots=True)
@@ -96,7 +111,8 @@ class Tally:
     def count(self, event: RunEvent) -> None:
         """Add what an event says."""
         if isinstance(event, RunStarted):
-            self.started = time.perf_counter()
+            if not self.begun:  # a run that was paused begins again
+                self.started = time.perf_counter()
             self.begun = True
         elif isinstance(event, ModelStarted):
             self.model_calls += 1

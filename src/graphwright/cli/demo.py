@@ -1,4 +1,4 @@
-"""`graphwright demo`: an agent explores a real folder with real tools, without any key."""
+"""`graphwright demo`: an agent explores a real folder, and one is killed and goes on, without any key."""
 
 from __future__ import annotations
 
@@ -37,10 +37,12 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "demo",
         help="see an agent at work, without a key",
-        description="See an agent explore a folder with real tools. A script plays the model unless you name one.",
+        description="See an agent explore a folder with real tools, and another one be killed and go on. "
+        "A script plays the model unless you name one.",
     )
     parser.add_argument("--root", metavar="DIR", help="the folder to explore (default: the installed package)")
     parser.add_argument("--model", metavar="STRING", help="ask this model instead: provider:name, local, FILE.py:NAME")
+    parser.add_argument("--short", action="store_true", help="leave out the second part, the run that is killed")
     add_output_options(parser)
     parser.set_defaults(execute=_demo)
 
@@ -51,12 +53,19 @@ def _demo(options: argparse.Namespace) -> int:
 
     root = Path(__file__).parents[1] if options.root is None else options.root
     view = choose_view(json=options.json, quiet=options.quiet)
-    before, after = [f"Folder: {root}\nGoal:   {_GOAL}\n"], []
+    before = [f"Folder: {root}\nGoal:   {_GOAL}\n"]
     if options.model is None:
-        before, after = [*before, _SCRIPTED], [_next_steps()]
+        before.append(_SCRIPTED)
     elif options.model == "local":
-        before = [*before, _SMALL]
-    return run_and_show(lambda: _plan(root, options.model), _GOAL, view, before=before, after=after)
+        before.append(_SMALL)
+    code = run_and_show(lambda: _plan(root, options.model), _GOAL, view, before=before)
+    if options.model is None:
+        if not (options.json or options.quiet or options.short):
+            from graphwright.cli._demo_crash import show_crash
+
+            show_crash(view.note)
+        view.note(_next_steps())
+    return code
 
 
 def _plan(root: str | Path, model: str | None) -> AgentPlan:

@@ -9,17 +9,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from graphwright import __version__
-from graphwright.cli import demo, graph, models, run
+from graphwright.cli import chat, demo, graph, mcp, models, run, runs
 from graphwright.cli._arguments import Parser
 from graphwright.cli._diagnostics import print_error, short_diagnostics
 from graphwright.cli._exits import BROKEN_PIPE, INTERRUPTED, USAGE, exit_code_of
+from graphwright.cli._signals import sigterm_interrupts
 
 __all__ = ["main"]
 
 COMMANDS = (
     demo,
     run,
+    chat,
+    runs,
     graph,
+    mcp,
     models,
 )
 
@@ -33,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.execute is None:
             parser.print_help(sys.stderr)
             return USAGE
-        with short_diagnostics():
+        with short_diagnostics(), sigterm_interrupts():
             code = _execute(options.execute, options)
         sys.stdout.flush()
     except SystemExit as left:  # argparse has printed why
@@ -47,9 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _execute(command: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
     try:
         return command(options)
-    except KeyboardInterrupt:
-        print("graphwright: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as ended:
+        code = exit_code_of(ended)
+        print(f"graphwright: {'interrupted' if code == INTERRUPTED else 'terminated'}", file=sys.stderr)
+        return code
     except BrokenPipeError:
         raise
     except Exception as error:  # whatever went wrong, the user reads what and what to do
@@ -61,7 +66,7 @@ def _parser() -> Parser:
     parser = Parser(
         prog="graphwright",
         description="Run AI agents on an explicit graph.",
-        epilog="Exit codes: 0 an answer, 1 no answer, 2 wrong usage or configuration, 130 interrupted.",
+        epilog="Exit codes: 0 an answer, 1 no answer, 2 wrong usage or configuration, 3 paused, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"graphwright {__version__}")
     parser.set_defaults(execute=None)
