@@ -416,3 +416,21 @@ async def test_what_was_done_before_an_abort_is_in_the_thread() -> None:
     assert state_of(bot, "t")["tools_executed"] == response.tools_executed
     assert state_of(bot, "t")["final_report"] == ""
     await goes_on(bot, model)
+
+
+async def test_abort_while_a_run_waits_for_its_turn_on_the_thread() -> None:
+    go = asyncio.Event()
+    model = ScriptedModel([waits_for(go, says("one")), says("going on")])
+    bot = bot_of(model, on_busy="wait")
+    first = asyncio.create_task(bot.arun("go", thread_id="t"))
+    await model.until_asked()
+    second = asyncio.create_task(read(bot.astream_events("go", thread_id="t")))
+    await asyncio.sleep(0.01)
+
+    bot.abort()
+    items = await asyncio.wait_for(second, 5)
+
+    assert [payload["type"] for _, payload in items] == ["aborted"]
+    go.set()
+    assert (await first).content == "one"
+    await goes_on(bot, model)

@@ -270,3 +270,18 @@ async def test_guards_of_runs_side_by_side_see_their_own_run() -> None:
     results = await asyncio.gather(*(bot.arun(f"goal {n}", thread_id=f"t{n}") for n in range(10)))
 
     assert sorted(seen) == sorted((r.session_id or "", r.goal or "", r.run_id or "") for r in results)
+
+
+async def test_text_that_was_shown_before_it_was_judged_is_retracted() -> None:
+    model = ScriptedModel([says("the key is SECRET-9"), says("next")])
+    bot = bot_of(model, output_guards=[no_secret], output_guard_action="block", buffer_output=False)
+
+    items = await read(bot.astream_events("go", thread_id="t"))
+
+    assert "SECRET-9" in shown_text(items)
+    (event,) = updates_of(items, "agent")[-1]["status_events"]
+    assert (event["type"], event["attempt"], event["wait_s"]) == ("warning", 0, 0.0)
+    assert "void" in event["reason"]
+    assert "SECRET-9" not in str(state_of(bot, "t"))
+    await bot.arun("again", thread_id="t")
+    assert "SECRET-9" not in str(model.inputs[1])

@@ -271,7 +271,7 @@ async def test_context_and_system_messages_of_the_history_are_in_the_one_system_
 
 @pytest.mark.parametrize("history", ["text", [7], [{"role": "user"}], {"role": "user", "content": "x"}])
 async def test_a_history_that_is_none_is_refused(history: Any) -> None:
-    with pytest.raises(ConfigurationError, match="history has|history is"):
+    with pytest.raises(ConfigurationError, match="history"):
         await bot_of([]).arun("go", history=history)
 
 

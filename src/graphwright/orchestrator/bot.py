@@ -18,7 +18,7 @@ from graphwright.messages import HumanMessage
 from graphwright.models import NO_RETRY, call_model
 from graphwright.models.base import ModelRequest
 from graphwright.orchestrator.build import bot_setup
-from graphwright.orchestrator.goal import checked_mode, given_texts, goal_messages
+from graphwright.orchestrator.goal import checked_mode, checked_thread, given_texts, goal_messages
 from graphwright.orchestrator.graph import bot_nodes, topology
 from graphwright.orchestrator.graph_view import BotGraph
 from graphwright.orchestrator.guards import evaluate_io_guards
@@ -354,6 +354,7 @@ class OrchestratorBot(IOrchestratorBot):
         caller: CallerContext | None,
     ) -> RunRequest:
         checked_mode(mode)
+        checked_thread(thread_id)
         messages = goal_messages(goal, images, history)
         run_id = new_run_id()
         values: dict[str, Any] = {"goal": goal, "mode": mode}
@@ -371,6 +372,7 @@ class OrchestratorBot(IOrchestratorBot):
         )
 
     def _resuming(self, thread_id: str, answers: Any, caller: CallerContext | None, by: str | None) -> RunRequest:
+        checked_thread(thread_id)
         resume = Resume(thread_id=thread_id, answers=answers, by=by)
         return RunRequest(None, caller=caller, session_id=thread_id, thread_id=thread_id, resume=resume)
 
@@ -382,14 +384,7 @@ class OrchestratorBot(IOrchestratorBot):
 
     async def _respond(self, request: RunRequest) -> BotResponse:
         states: list[Any] = []
-        seen = request.on_state
-
-        def on_state(state: Any) -> None:
-            states.append(state)
-            if seen is not None:
-                seen(state)
-
-        request.on_state = on_state
+        request.on_state = states.append
         rejected = await self._rejected(request)
         if rejected is not None:
             return rejected

@@ -11,7 +11,7 @@ from typing import Any
 from graphwright.exceptions import ConfigurationError
 from graphwright.messages import AIMessage, BaseMessage, HumanMessage, as_message, text_of
 
-__all__ = ["MODES", "checked_mode", "given_texts", "goal_messages"]
+__all__ = ["MODES", "checked_mode", "checked_thread", "given_texts", "goal_messages"]
 
 MODES = ("auto", "ask", "plan")
 
@@ -27,6 +27,16 @@ def checked_mode(mode: Any) -> str:
     if mode not in MODES or not isinstance(mode, str):
         raise ConfigurationError(f"mode is {mode!r}; use one of {', '.join(map(repr, MODES))}")
     return mode
+
+
+def checked_thread(thread_id: Any) -> None:
+    """Refuse what cannot name a thread.
+
+    Raises:
+        ConfigurationError: it is no text.
+    """
+    if thread_id is not None and not isinstance(thread_id, str):
+        raise ConfigurationError(f"thread_id is {thread_id!r}; give a text, such as str(...) of it")
 
 
 def goal_messages(goal: Any, images: Sequence[Any] | None, history: Sequence[Any] | None) -> list[BaseMessage]:

@@ -97,7 +97,7 @@ def response_of(
     tools, events, thoughts = [], [], []
     for update in updates:
         report = update.get("final_report", report)
-        passed = update.get("verify_passed", passed) and update.get("output_guard_passed", True) is not None
+        passed = update.get("verify_passed", passed)
         plan = update.get("plan", plan)
         tools += update.get("tools_executed", ())
         events += update.get("guard_events", ())

@@ -12,6 +12,7 @@ __all__ = [
     "VERIFY",
     "VERIFY_CASE",
     "VERIFY_FEEDBACK",
+    "WITHDRAWN",
     "WITHHELD_FEEDBACK",
 ]
 
@@ -58,3 +59,5 @@ VERIFY_FEEDBACK = (
 )
 
 WITHHELD_FEEDBACK = "Your answer was withheld by {guard}: {reason}\nGive another answer that avoids this."
+
+WITHDRAWN = "the text shown since the last update is void: an output guard withheld it"

@@ -58,7 +58,9 @@ class BotRun(Run):
             return self._rejection
         except (GraphExecutionError, RunAbortedError) as error:
             return self._bot.response_after(self._request, self._states, error)
-        return await self._bot.response_for(self._request, self._states, result)
+        response = await self._bot.response_for(self._request, self._states, result)
+        self._bot._note_pause(response)
+        return response
 
 
 class _Rejected(Exception):

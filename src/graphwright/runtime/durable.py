@@ -296,6 +296,9 @@ async def _run(
         raise
     if result.status == "paused":
         await writer.close("paused")
+        if request.emit is not None:
+            # Whoever is shown the pause may leave at once, or answer it: it holds already, and the thread is free.
+            await request.emit(RunPaused(result.pending, run_id=result.run_id))
         return result
     writer.put(Row("end", "", "", {"status": "completed", **journal.tail(result["messages"])}))
     await writer.close("completed")

@@ -15,7 +15,7 @@ from graphwright.orchestrator._setup import BotSetup
 from graphwright.orchestrator.compaction import compacted, is_summary
 from graphwright.orchestrator.nodes._base import BotNode, after_answer, route_of, usage_of
 from graphwright.orchestrator.output import held_reply, verdict_in
-from graphwright.orchestrator.prompts import IMAGE_NOT_SHOWN
+from graphwright.orchestrator.prompts import IMAGE_NOT_SHOWN, WITHDRAWN
 from graphwright.orchestrator.system_prompt import dynamic_text, stable_text
 from graphwright.tools import ToolSet
 from graphwright.types import ToolSpec
@@ -57,10 +57,13 @@ class AgentNode(BotNode):
         used = usage_of(context, before)
         if used:
             update["token_usage"] = used
+        verdict = verdict_in(message)
+        if verdict is not None and verdict["hidden"] and not setup.buffer_output:
+            event = {"type": "warning", "reason": WITHDRAWN, "attempt": 0, "wait_s": 0.0}
+            update["status_events"] = [*update.get("status_events", ()), event]
         if calls:
             if reply.text.strip():
                 update["partial_responses"] = [reply.text]
-            verdict = verdict_in(message)
             if verdict is not None:
                 update["guard_events"] = verdict["events"]
             return self.result(state, update, [message], route_of(calls, setup), calls=calls)
