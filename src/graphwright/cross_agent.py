@@ -274,8 +274,8 @@ async def _gated(tool: PeerTool, args: dict[str, Any], call: ToolCall) -> str:
         return ""
     own = ToolCall(f"{call.id}/{tool.peer_name}", tool.name, args)
     verdict = await gate.judge(GatedCall(own, tool, args, 0, 1))
-    if verdict.action == "allow":
-        return ""
+    if verdict.action == "allow" or (verdict.action == "ask" and found is not None and found[0].approved):
+        return ""  # whoever approved this broadcast has seen whom it asks
     return f"not asked: {tool.name} needs its own approval; call it by itself"
 
 
@@ -286,7 +286,7 @@ def _place(peer_name: str, key: str) -> _Placed | None:
         return None
     entry, run, batch = found
     path = "/".join(part for part in (run.path, run.node, f"@{peer_name}") if part)
-    place = Inside(path, context.usage)
+    place = Inside(path, context.usage, gate=run.gate)
     if batch is not None and context.journal is not None:
         place.journal = context.journal
         place.frame = f"{batch.inner_frame(entry.call)}/@{peer_name}/"

@@ -37,9 +37,11 @@ __all__ = [
     "TextDelta",
     "ThinkingDelta",
     "ToolFinished",
+    "ToolProgress",
     "ToolStarted",
     "ViewChanged",
     "number",
+    "signed",
 ]
 
 
@@ -53,6 +55,8 @@ class _Event:
     """Where in the run: empty for the outer graph, else the names of the enclosing nodes joined by `/`."""
     at: float = field(default_factory=time.time)
     """Seconds since the epoch."""
+    agent_id: str = ""
+    """Which agent reports; empty where it has no identity."""
 
 
 @dataclass(slots=True)
@@ -172,6 +176,18 @@ class ToolStarted(_Event):
 
 
 @dataclass(slots=True)
+class ToolProgress(_Event):
+    """A tool that is at work says how far it is."""
+
+    node: str
+    call: ToolCall
+    progress: float
+    total: float | None
+    """What `progress` will be in the end, where that is known."""
+    message: str | None
+
+
+@dataclass(slots=True)
 class ToolFinished(_Event):
     """A tool call has its answer, good or bad."""
 
@@ -242,6 +258,7 @@ RunEvent = (
     | Retrying
     | Restarted
     | ToolStarted
+    | ToolProgress
     | ToolFinished
     | GraphMutated
     | ViewChanged
@@ -258,3 +275,13 @@ def number(event: RunEvent, seq: int) -> None:
 
 Emit = Callable[[RunEvent], Awaitable[None]]
 """The sink of a run. It is `None` where nobody listens, and then no event is built."""
+
+
+def signed(emit: Emit, agent_id: str) -> Emit:
+    """Return a sink that says of each event which agent reports it; what a peer has said of its own stays."""
+
+    async def emit_signed(event: RunEvent) -> None:
+        event.agent_id = event.agent_id or agent_id
+        await emit(event)
+
+    return emit_signed

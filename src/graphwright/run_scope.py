@@ -47,12 +47,14 @@ class Spent:
 class RunScope:
     """The run that is going on here."""
 
-    __slots__ = ("_run_id", "deadline", "emit", "path", "spent", "usage")
+    __slots__ = ("_run_id", "agent_id", "deadline", "emit", "path", "spent", "usage")
 
     def __init__(
         self, run_id: str | None = None, path: str = "", emit: Emit | None = None, deadline: float | None = None
     ) -> None:
         self._run_id = run_id
+        self.agent_id = ""
+        """Who the agent is; empty without an identity."""
         self.path = path
         """Names of the enclosing nodes, joined by `/`; empty for the outer graph."""
         self.emit = emit

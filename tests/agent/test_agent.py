@@ -99,6 +99,7 @@ def test_the_signature_has_every_keyword_of_the_reference_with_its_default() -> 
         "runlog",
         "on_busy",
         "on_paused",
+        "mcp_sampling",
     }
     assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters.values())
     assert parameters["max_agent_iterations"].default == 25
@@ -118,8 +119,6 @@ async def test_a_missing_model_says_how_to_give_one() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"servers": {"a": object()}},
-        {"identity": object()},
         {"sandbox": True},
         {"observer": object()},
         {"observer_agent_id": "x"},
@@ -130,17 +129,12 @@ async def test_a_missing_model_says_how_to_give_one() -> None:
         {"memory_min_score": 0.5},
         {"memory_timeout": 1.0},
         {"flow": object()},
-        {"optimize_tools": True},
         {"guardrails": True},
         {"cache": object()},
-        {"approval": object()},
         {"events": object()},
-        {"on_tool_progress": print},
         {"adaptive": True},
         {"context_engine": object()},
         {"code_action": {"exec_timeout": 3}},
-        {"expose_resources": True},
-        {"expose_prompts": True},
     ],
     ids=lambda options: next(iter(options)),
 )

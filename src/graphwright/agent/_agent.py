@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphwright._internal.aio import Stream
+from graphwright._internal.optional import load
 from graphwright._internal.sync import run_sync
 from graphwright.agent._sessions import Sessions, caller_of
 from graphwright.agent._stream_views import ToolsView
@@ -28,6 +29,11 @@ from graphwright.exceptions import (
 from graphwright.messages import HumanMessage
 from graphwright.runlog.base import RunLog
 from graphwright.runtime import NOTHING, Durability, Resume, Run, RunRequest, Turn, abandon_run, build_stack
+
+if TYPE_CHECKING:
+    from graphwright.agent._servers import ServerTools
+    from graphwright.identity import AgentIdentity
+    from graphwright.mcp.client import MCPPool
 
 __all__ = ["Agent"]
 
@@ -55,11 +61,16 @@ class Agent(Sessions):
         durability: Durability | None = None,
         conversations: AppendingStore | None = None,
         max_messages: int = 0,
+        servers: ServerTools | None = None,
+        identity: AgentIdentity | None = None,
     ) -> None:
         """Wrap an engine. Use `build_agent`, which checks what it is given."""
         self._engine = engine
         self._answer = AnswerSchema(output_schema) if output_schema is not None else None
         self._durability = durability
+        self._servers = servers
+        if identity is not None:
+            self.identity = identity
         self._conversations = conversations
         self._handler = build_stack(
             self._core,
@@ -90,6 +101,11 @@ class Agent(Sessions):
     def tool_names(self) -> list[str]:
         """Names of the tools that the agent was given."""
         return list(self._engine.tools.names)
+
+    @property
+    def servers(self) -> MCPPool | None:
+        """The MCP servers of the agent; `None` without any."""
+        return self._servers.pool if self._servers is not None else None
 
     @property
     def max_iterations(self) -> int:
@@ -324,9 +340,29 @@ class Agent(Sessions):
         """Write a report of what was recorded. Needs observability."""
         raise FeatureOffError("generate_report() needs recorded events, and this agent records none")
 
+    def as_mcp(self, **options: Any) -> Any:
+        """Return an MCP server that asks this agent; `options` are those of `graphwright.serve.mcp_server`."""
+        return load("graphwright.serve.mcp:mcp_server")(self, **options)
+
+    async def open(self) -> None:
+        """Connect to the MCP servers; `build_agent` has done it. When it fails, the agent is shut down.
+
+        Raises:
+            MCPError: a server cannot be used.
+        """
+        if self._servers is None:
+            return
+        try:
+            await self._servers.open()
+        except BaseException:
+            await self.shutdown()
+            raise
+
     async def shutdown(self) -> None:
         """Release what the agent holds. Safe to call again; a run started later is refused."""
         self._closed = True
+        if self._servers is not None:
+            await self._servers.close()
         if self._durability is not None and self._durability.owns_log:
             await self._durability.log.aclose()
 
@@ -355,6 +391,8 @@ class Agent(Sessions):
         return str(result.text)
 
     async def _core(self, request: RunRequest) -> RunResult:
+        if self._servers is not None:
+            await self._servers.refresh()
         result = await self._engine.run(
             request.input,
             request.config,

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from graphwright.agent._agent import Agent
+from graphwright.agent._approval import approvals_of, gate_of, server_approver, warn_of_idle_patterns
 from graphwright.agent._options import (
     DEFAULT_MAX_DELEGATION_DEPTH,
     LEFT_OUT,
     GraphOptions,
     RunOptions,
     ToolOptions,
+    agent_id_of,
     conversations_of,
     durability_of,
     instructions_text,
     refuse_missing_features,
 )
 from graphwright.agent._patterns import graph_of, node_limit, run_limit
+from graphwright.agent._servers import ServerOptions, ServerTools
 from graphwright.agent._trace import print_tool_result
 from graphwright.cross_agent import owned_by, peer_tools
 from graphwright.engine.execution import PromptGraphEngine
 from graphwright.engine.graph import PromptGraph
 from graphwright.exceptions import ConfigurationError
 
+if TYPE_CHECKING:
+    from graphwright.approval import Approvals
+
 __all__ = ["build_agent"]
 
 
 async def build_agent(
     *,
-    servers: Mapping[str, Any] | None = None,
+    servers: Mapping[str, Any] | str | Path | None = None,
     model: Any = None,
     instructions: Any = None,
     identity: Any = None,
@@ -82,6 +89,7 @@ async def build_agent(
     runlog: Any = None,
     on_busy: str = "refuse",
     on_paused: str = "refuse",
+    mcp_sampling: Any = None,
 ) -> Agent:
     """Build an agent. Only `model` is required.
 
@@ -93,18 +101,26 @@ async def build_agent(
     for other patterns what the budgets of their stages add up to. `max_invocation_time` and `tool_timeout` are
     seconds; `tool_timeout=None` leaves a call only the limit of its run.
 
+    `approval` is an `ApprovalPolicy`, a list of patterns such as `["delete_*"]` or a dict of a policy's fields: calls
+    of tools that match wait for the policy's handler, without one for the answer to the paused run, and without a run
+    log they are refused. A handler or a function alone only answers servers that ask for a yes or a no.
+
     `runlog` is a run log, the path of one, or True for the default file: runs are written down then, can pause, and go
     on after a crash (`agent.resume`). `on_busy` says what a run does when another is at work on its session
     (`"refuse"` or `"wait"`), `on_paused` what it does when one is paused there (`"refuse"` or `"abandon"`).
 
+    `servers` are MCP servers: a mapping of name to spec, or an `mcp.json`. They are connected to here, and their tools
+    are the agent's; `agent.shutdown()` ends the sessions. `identity` is an `AgentIdentity`. `mcp_sampling=True` lets
+    servers ask the agent's model.
+
     Raises:
         ConfigurationError: a keyword does not fit; the message names it and the remedy.
+        MCPError: a server cannot be used.
+        IdentityError: nobody says who the agent is.
         FeatureOffError: a keyword asks for a feature that this release does not have.
     """
     refuse_missing_features(
         {
-            "servers": servers,
-            "identity": identity,
             "sandbox": sandbox,
             "observer": observer,
             "observer_agent_id": observer_agent_id,
@@ -115,17 +131,12 @@ async def build_agent(
             "memory_min_score": memory_min_score,
             "memory_timeout": memory_timeout,
             "flow": flow,
-            "optimize_tools": optimize_tools,
             "guardrails": guardrails,
             "cache": cache,
-            "approval": approval,
             "events": events,
-            "on_tool_progress": on_tool_progress,
             "adaptive": adaptive,
             "context_engine": context_engine,
             "code_action": code_action,
-            "expose_resources": expose_resources,
-            "expose_prompts": expose_prompts,
         }
     )
     if model is None:
@@ -145,6 +156,15 @@ async def build_agent(
         tool_summary=tool_summary,
         max_parallel_tools=max_parallel_tools,
         tool_timeout=tool_timeout,
+        optimize_tools=optimize_tools,
+    )
+    mcp = ServerOptions(
+        servers=servers,
+        expose_resources=expose_resources,
+        expose_prompts=expose_prompts,
+        on_tool_progress=on_tool_progress,
+        mcp_sampling=mcp_sampling,
+        trace_tools=trace_tools,
     )
     graph = GraphOptions(
         agent_pattern=_one_pattern(agent_pattern, pattern),
@@ -156,6 +176,8 @@ async def build_agent(
         max_mutations_per_run=max_mutations_per_run,
         context_compaction=context_compaction,
     )
+    agent_id = await agent_id_of(identity)
+    approvals = approvals_of(approval, has_servers=bool(servers))
     run = RunOptions(
         max_invocation_time=max_invocation_time,
         hooks=hooks,
@@ -163,10 +185,13 @@ async def build_agent(
         lightweight_model=lightweight_model,
         conversations=conversations_of(conversation_store, conversation_max_messages),
         max_messages=conversation_max_messages,
-        durability=durability_of(runlog, on_busy=on_busy, on_paused=on_paused),
+        durability=durability_of(runlog, on_busy=on_busy, on_paused=on_paused, agent_id=agent_id),
+        identity=identity,
+        agent_id=agent_id,
     )
-    agent = _assemble(model, instructions, tools, graph, run)
+    agent = _assemble(model, instructions, tools, graph, run, mcp, approvals)
     owned_by(peers, agent)
+    await agent.open()
     return agent
 
 
@@ -179,7 +204,15 @@ def _one_pattern(agent_pattern: Any, pattern: Any) -> Any:
     return pattern
 
 
-def _assemble(model: Any, instructions: Any, tools: ToolOptions, graph: GraphOptions, run: RunOptions) -> Agent:
+def _assemble(
+    model: Any,
+    instructions: Any,
+    tools: ToolOptions,
+    graph: GraphOptions,
+    run: RunOptions,
+    mcp: ServerOptions,
+    approvals: Approvals | None,
+) -> Agent:
     built = graph_of(graph)
     own = built is graph.agent_pattern or graph.node_pool is not None
     engine = PromptGraphEngine(
@@ -200,12 +233,31 @@ def _assemble(model: Any, instructions: Any, tools: ToolOptions, graph: GraphOpt
         human_handler=run.human_handler,
         lightweight_model=run.lightweight_model,
         compaction=graph.context_compaction,
+        tool_selector=tools.selector(),
+        gate=gate_of(approvals, agent_id=run.agent_id or built.name),
     )
+    if not mcp.servers:
+        warn_of_idle_patterns(approvals, engine)
+    engine.agent_id = run.agent_id
     return Agent(
         engine,
+        servers=_servers(engine, mcp, run, approvals) if mcp.servers else None,
+        identity=run.identity,
         max_seconds=run.max_invocation_time,
         output_schema=graph.output_schema,
         durability=run.durability,
         conversations=run.conversations,
         max_messages=run.max_messages,
+    )
+
+
+def _servers(
+    engine: PromptGraphEngine, mcp: ServerOptions, run: RunOptions, approvals: Approvals | None
+) -> ServerTools:
+    return ServerTools(
+        engine,
+        mcp,
+        identity=run.identity,
+        can_pause=run.durability is not None,
+        approver=server_approver(approvals),
     )

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from graphwright.agent._servers import check_mcp_input
 from graphwright.conversations.base import AppendingStore
 from graphwright.engine.graph import PromptGraph
 from graphwright.exceptions import ConfigurationError, FeatureOffError, UnknownPatternError
+from graphwright.interrupts import MCP_INPUT
 from graphwright.runtime import Durability
+
+if TYPE_CHECKING:
+    from graphwright.identity import AgentIdentity
+    from graphwright.tools.base import ToolSelection
 
 __all__ = [
     "AGENT_PATTERNS",
@@ -19,6 +25,7 @@ __all__ = [
     "GraphOptions",
     "RunOptions",
     "ToolOptions",
+    "agent_id_of",
     "instructions_text",
     "refuse_missing_features",
 ]
@@ -51,8 +58,6 @@ LEFT_OUT = _LeftOut(25)
 """The `max_agent_iterations` of a caller who gives none."""
 
 _OFF: dict[str, tuple[Any, ...]] = {
-    "servers": (None,),
-    "identity": (None,),
     "sandbox": (None, False),
     "observer": (None,),
     "observer_agent_id": (None,),
@@ -63,17 +68,12 @@ _OFF: dict[str, tuple[Any, ...]] = {
     "memory_min_score": (0.0,),
     "memory_timeout": (5.0,),
     "flow": (None,),
-    "optimize_tools": (None, False),
     "guardrails": (None, False),
     "cache": (None, False),
-    "approval": (None,),
     "events": (None,),
-    "on_tool_progress": (None,),
     "adaptive": (None, False),
     "context_engine": (None,),
     "code_action": (None,),
-    "expose_resources": (False, None),
-    "expose_prompts": (False, None),
 }
 
 
@@ -105,10 +105,25 @@ class ToolOptions:
     tool_summary: str = "off"
     max_parallel_tools: int = 32
     tool_timeout: float | None = None
+    optimize_tools: Any = None
+    """How much of its tools the model is told: True, a level, a `ToolOptimizationConfig` or a dict of its fields."""
 
     def __post_init__(self) -> None:
         if isinstance(self.extra_tools, (str, Mapping)):
             raise ConfigurationError(f"extra_tools is {self.extra_tools!r}; give a list of functions or tools")
+
+    def selector(self) -> ToolSelection | None:
+        """Return what shortens and selects tools; `None` when nothing does.
+
+        Raises:
+            ConfigurationError: `optimize_tools` does not fit.
+        """
+        if self.optimize_tools is None or self.optimize_tools is False:
+            return None
+        from graphwright.tools import ToolOptimizationConfig, ToolSelector
+
+        config = ToolOptimizationConfig.coerce(self.optimize_tools)
+        return None if config is None else ToolSelector(config)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,6 +206,12 @@ class RunOptions:
     conversations: AppendingStore | None = None
     """Where `chat` keeps what is said; `None` keeps nothing."""
 
+    identity: AgentIdentity | None = None
+    """Who the agent is."""
+
+    agent_id: str = ""
+    """Its name in events, tool calls and the log."""
+
     max_messages: int = 0
     """How many of the newest messages of a session a run is shown; 0 is all."""
 
@@ -217,7 +238,23 @@ def conversations_of(store: Any, max_messages: Any) -> AppendingStore | None:
     return as_appending(store)
 
 
-def durability_of(runlog: Any, *, on_busy: str, on_paused: str) -> Durability | None:
+async def agent_id_of(identity: Any) -> str:
+    """Return who the agent is; empty without an identity.
+
+    Raises:
+        ConfigurationError: the identity is none.
+        IdentityError: it does not say, and nobody else does.
+    """
+    if identity is None:
+        return ""
+    from graphwright.identity import AgentIdentity
+
+    if not isinstance(identity, AgentIdentity):
+        raise ConfigurationError(f"identity is {identity!r}; give an AgentIdentity")
+    return await identity.resolve_identifier()
+
+
+def durability_of(runlog: Any, *, on_busy: str, on_paused: str, agent_id: str = "") -> Durability | None:
     """Return how runs are kept, from the keywords of `build_agent`.
 
     Raises:
@@ -233,9 +270,11 @@ def durability_of(runlog: Any, *, on_busy: str, on_paused: str) -> Durability | 
 
     log = as_run_log(runlog)
     assert log is not None
+    signature = {"agent_id": agent_id} if agent_id else {}
     return Durability(
         log=log,
-        metadata=lambda request: dict(request.metadata),
+        metadata=lambda request: {**request.metadata, **signature},
+        checkers={MCP_INPUT: check_mcp_input},
         owns_log=log is not runlog,
         on_busy="wait" if on_busy == "wait" else "refuse",
         on_paused="abandon" if on_paused == "abandon" else "refuse",

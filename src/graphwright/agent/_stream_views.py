@@ -16,12 +16,13 @@ from graphwright.agent.stream_events import (
     StreamEvent,
     TokenEvent,
     ToolEndEvent,
+    ToolProgressEvent,
     ToolStartEvent,
 )
 from graphwright.engine.result import RunResult
 from graphwright.exceptions import ModelError, RunTimeoutError
 from graphwright.messages import text_of
-from graphwright.run_events import Restarted, Retrying, RunEvent, TextDelta, ToolFinished, ToolStarted
+from graphwright.run_events import Restarted, Retrying, RunEvent, TextDelta, ToolFinished, ToolProgress, ToolStarted
 
 __all__ = ["ToolsView", "display_name", "summary_of"]
 
@@ -65,6 +66,8 @@ class ToolsView:
         match event:
             case ToolStarted():
                 return (self._start(event),)
+            case ToolProgress():
+                return (self._progress(event),)
             case ToolFinished():
                 return (self._end(event),)
             case Retrying():
@@ -100,6 +103,15 @@ class ToolsView:
             tool_display_name=self._display_names.get(name) or display_name(name),
             arguments=dict(event.call.args) if self._include_arguments else {},
             tool_index=number,
+        )
+
+    def _progress(self, event: ToolProgress) -> ToolProgressEvent:
+        return ToolProgressEvent(
+            tool_name=event.call.name,
+            progress=event.progress,
+            total=event.total,
+            message=event.message,
+            tool_index=self._numbers.get(id(event.call), 0),
         )
 
     def _end(self, event: ToolFinished) -> ToolEndEvent:

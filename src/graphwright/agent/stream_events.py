@@ -16,6 +16,7 @@ __all__ = [
     "StreamEvent",
     "TokenEvent",
     "ToolEndEvent",
+    "ToolProgressEvent",
     "ToolStartEvent",
 ]
 
@@ -47,6 +48,20 @@ class ToolStartEvent(StreamEvent):
     arguments: dict[str, Any] = field(default_factory=dict)
     tool_index: int = 0
     """Number of the call in the run, from 0."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolProgressEvent(StreamEvent):
+    """A tool that is at work says how far it is."""
+
+    type: str = "tool_progress"
+    tool_name: str = ""
+    progress: float = 0.0
+    total: float | None = None
+    """What `progress` will be in the end, where that is known."""
+    message: str | None = None
+    tool_index: int = 0
+    """The number that its start had."""
 
 
 @dataclass(slots=True, kw_only=True)

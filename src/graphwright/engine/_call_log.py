@@ -142,6 +142,12 @@ class _Batch:
         """Return whether the call began in an earlier leg and nobody knows how it ended."""
         return self._frame.journal.find("started", self._frame.path, self._key(call)) is not None
 
+    def waited(self, call: ToolCall) -> bool:
+        """Return whether the call paused for an answer in an earlier leg, and did not get one then."""
+        journal = self._frame.journal
+        asked = journal.found_in("interrupt", self.inner_frame(call)).values()
+        return any(journal.find("answer", "", row["item"].id) is None for row in asked)
+
     async def begin(self, call: ToolCall) -> None:
         """Return when it is durable that the call is about to run."""
         self._frame.journal.put("started", self._frame.path, self._key(call), {})

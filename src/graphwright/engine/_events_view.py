@@ -18,6 +18,7 @@ from graphwright.run_events import (
     RunPaused,
     TextDelta,
     ToolFinished,
+    ToolProgress,
     ToolStarted,
     ViewChanged,
 )
@@ -30,7 +31,10 @@ def v2_event(event: RunEvent) -> Iterable[dict[str, Any]]:
     name, kind, data = _shape(event)
     if not kind:
         return ()
-    return ({"event": kind, "name": name, "run_id": event.run_id, "data": data},)
+    shown = {"event": kind, "name": name, "run_id": event.run_id, "data": data}
+    if event.agent_id:
+        shown["metadata"] = {"agent_id": event.agent_id}
+    return (shown,)
 
 
 def _shape(event: RunEvent) -> tuple[str, str, dict[str, Any]]:
@@ -50,6 +54,9 @@ def _shape(event: RunEvent) -> tuple[str, str, dict[str, Any]]:
             return event.node, "on_node_error", {"error": event.error}
         case ToolStarted():
             return event.call.name, "on_tool_start", {"input": event.call.args, "run_id": event.call.id}
+        case ToolProgress():
+            data = {"progress": event.progress, "total": event.total, "message": event.message}
+            return event.call.name, "on_tool_progress", {**data, "run_id": event.call.id}
         case ToolFinished():
             return _tool_end(event)
         case Retrying():

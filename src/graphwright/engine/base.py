@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from graphwright.models.base import ChatModel, ModelReply
     from graphwright.run_events import Emit
     from graphwright.tools import ToolSet
-    from graphwright.tools.base import ToolGate, ToolRun
+    from graphwright.tools.base import ToolGate, ToolRun, ToolSelection
 
 __all__ = ["BaseNode", "NodeConfig", "NodeContext", "NodeProtocol", "RunLimits", "context_of", "node"]
 
@@ -77,6 +77,7 @@ class NodeContext(RunScope):
         "outer_frame",
         "prepared",
         "scratch",
+        "tool_selector",
         "tool_summary",
         "tools",
         "trace",
@@ -103,8 +104,10 @@ class NodeContext(RunScope):
         lightweight_model: ChatModel | None = None,
         journal: Journal | None = None,
         gate: ToolGate | None = None,
+        tool_selector: ToolSelection | None = None,
     ) -> None:
         self._run_id = run_id
+        self.agent_id = ""
         self.path = path
         self.emit = emit
         self.deadline = deadline
@@ -140,6 +143,8 @@ class NodeContext(RunScope):
         """What the frames of this context begin with."""
         self.gate = gate
         """What judges every tool call before it runs."""
+        self.tool_selector = tool_selector
+        """What shortens and selects the tools that models are told of; `None` tells them of all, in full."""
 
     @property
     def frame(self) -> Frame | None:

@@ -34,14 +34,23 @@ from graphwright.exceptions import (
 from graphwright.interrupts import Interrupted
 from graphwright.messages import as_messages, repair_pairs
 from graphwright.models import as_model
-from graphwright.run_events import NodeFinished, RunFinished, RunPaused, RunStarted, TextDelta, ThinkingDelta, number
+from graphwright.run_events import (
+    NodeFinished,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolProgress,
+    number,
+    signed,
+)
 from graphwright.run_scope import Spent, run_scope
 from graphwright.tools import as_tools, joined_gates
 
 if TYPE_CHECKING:
     from graphwright.engine.journal import Inside, Journal
     from graphwright.run_events import Emit, RunEvent
-    from graphwright.tools.base import ToolGate
+    from graphwright.tools.base import ToolGate, ToolSelection
 
 __all__ = [
     "CodeActionBudgetError",
@@ -65,7 +74,7 @@ _SUMMARIES = ("off", "names", "full")
 
 def runs_ahead(event: RunEvent) -> bool:
     """Return whether a reader may get an event a little later than it was emitted."""
-    return isinstance(event, (TextDelta, ThinkingDelta))
+    return isinstance(event, (TextDelta, ThinkingDelta, ToolProgress))
 
 
 class PromptGraphEngine:
@@ -91,13 +100,14 @@ class PromptGraphEngine:
         human_handler: Callable[..., Any] | None = None,
         lightweight_model: Any = None,
         gate: ToolGate | None = None,
+        tool_selector: ToolSelection | None = None,
     ) -> None:
         """Prepare to run `graph` with `model` (anything that `graphwright.models.as_model` takes).
 
         `instructions` come before the own instructions of every prompt node; `trace` is called with every tool result.
         `compaction` is for nodes that compact and set none: a `ContextCompaction`, a bool or a number of tool results.
         `human_handler(prompt, state)` gives the decision that a `HumanNode` waits for; `lightweight_model` is the
-        model of nodes that are flagged `lightweight`.
+        model of nodes that are flagged `lightweight`. `tool_selector` says of which tools models are told, and what.
 
         Raises:
             ConfigurationError: an argument does not fit; the message names it.
@@ -133,8 +143,11 @@ class PromptGraphEngine:
         self._instructions = instructions
         self._human_handler = human_handler
         self._gate = gate
+        self._tool_selector = tool_selector
         self._lightweight_model = None if lightweight_model is None else as_model(lightweight_model)
         self._compaction = None if compaction is None else ContextCompaction.coerce(compaction)
+        self.agent_id = ""
+        """Who the agent is, for the events and the tool calls of its runs; empty without an identity."""
         self._prepared: dict[Any, Any] = {}
         self._checked: object | None = None
         self._self = weakref.ref(self)
@@ -147,6 +160,11 @@ class PromptGraphEngine:
         if seen is not None and seen[0]() is self:
             return seen[1]
         return self._latest
+
+    def use_tools(self, tools: Iterable[Any]) -> None:
+        """Give later runs other tools; a run that is going on keeps those it began with."""
+        self.tools = as_tools(tools)
+        self._prepared = {}  # the runs that go on hold the old one
 
     async def ainvoke(self, input: Any, config: Mapping[str, Any] | None = None, **kwargs: Any) -> RunResult:
         """Run the graph to its end and return `{"messages": [...], "context": {...}}`.
@@ -225,6 +243,8 @@ class PromptGraphEngine:
                 messages = repair_pairs([*history, *messages], keep_owed=True)
         else:
             messages, values = _recorded_input(journal, input, context, history)
+        if emit is not None and self.agent_id:
+            emit = signed(emit, self.agent_id)
         run = self._begin(messages, values, config, emit, run_id, deadline, instructions, journal, gate)
         if on_state is not None:
             on_state(run.state)
@@ -296,7 +316,9 @@ class PromptGraphEngine:
             compaction=self._compaction,
             journal=journal,
             gate=joined_gates(gate, self._gate),
+            tool_selector=self._tool_selector,
         )
+        node_context.agent_id = self.agent_id
         if caller_config is None:
             node_config: dict[str, Any] = {"configurable": {"graphwright": node_context}}
         else:
@@ -309,13 +331,11 @@ class PromptGraphEngine:
         )
 
     async def _pause(self, run: GraphRun, pause: Interrupted) -> RunResult:
-        journal, context = run.context.journal, run.context
+        journal = run.context.journal
         assert journal is not None
         await journal.flush()
         result = RunResult.paused(run, pause.pending)
         self._remember(result.report)
-        if context.emit is not None:
-            await context.emit(RunPaused(pause.pending, run_id=context.run_id))
         return result
 
     def _check_graph(self) -> None:

@@ -117,7 +117,7 @@ def _here(what: str) -> tuple[Frame, str]:
         entry, _, batch = call
         if batch is None:
             raise ConfigurationError(NO_LOG)
-        if not entry.tool.reenterable:
+        if not (entry.tool.reenterable or entry.tool.asks):
             raise ConfigurationError(_not_reenterable(what, f"tool {entry.call.name!r}"))
         return batch.frame, batch.inner_frame(entry.call)
     context = run_scope.get()

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 from graphwright.interrupts import ApprovalDecision
 from graphwright.run_events import Emit
 from graphwright.types import ToolCall, ToolResult, ToolSpec
 
-__all__ = ["Approval", "CallBatch", "CallLog", "GatedCall", "Tool", "ToolGate", "ToolHooks", "ToolRun", "Verdict"]
+if TYPE_CHECKING:
+    from graphwright.tools.toolset import ToolSet
+
+__all__ = [
+    "Approval",
+    "Approver",
+    "CallBatch",
+    "CallLog",
+    "DecisionWatcher",
+    "GatedCall",
+    "Tool",
+    "ToolGate",
+    "ToolHooks",
+    "ToolRun",
+    "ToolSelection",
+    "Verdict",
+]
 
 
 class Tool(ABC):
@@ -38,11 +54,21 @@ class Tool(ABC):
     """True when a call may run again from its top after a pause inside it: it asks or runs agents, and has no effect
     of its own outside of `once`."""
 
+    asks: bool = False
+    """True when code of somebody else that a call runs may ask a person. A call that paused for an answer is made
+    again from its start; one that was cut off in any other way is not."""
+
     risk_level: int | None = None
     """0 for reading only, 1 for an effect, 2 for a destructive one; `None` where nobody said."""
 
     untrusted: bool = False
     """True when what it returns was written by strangers, such as a web page."""
+
+    other_names: tuple[str, ...] = ()
+    """Names besides `name` that its author knows it by, such as that on its server; gates match them too."""
+
+    source: str = ""
+    """Where it comes from, such as the name of its server; a search for tools looks at it, too."""
 
     @property
     def name(self) -> str:
@@ -97,6 +123,8 @@ class Verdict:
     """Seconds since the epoch after which no answer is taken."""
     notes: list[dict[str, Any]] = field(default_factory=list)
     """What is to be known of the judgement afterwards; plain data."""
+    approver: Approver | None = None
+    """Who decides on an "ask" while the run waits; `None` leaves it to the pause of a run that has a log."""
 
 
 @dataclass(slots=True)
@@ -111,6 +139,10 @@ class GatedCall:
     """Place in its turn, from 0."""
     batch: int
     """How many calls the turn has."""
+    conversation: Callable[[], Sequence[Any]] = tuple
+    """Returns the messages of the run so far."""
+    thread_id: str = ""
+    """The thread of the run; empty where it has no log."""
 
 
 class ToolGate(Protocol):
@@ -130,6 +162,57 @@ class Approval:
     verdict: Verdict
     parameters: dict[str, Any] = field(default_factory=dict)
     """JSON schema of the arguments."""
+    gated: GatedCall | None = None
+    """The call as the gate sees it."""
+
+
+class Approver(Protocol):
+    """Decides on calls while the run waits. What it raises refuses them."""
+
+    async def decide(self, approvals: Sequence[Approval]) -> list[ApprovalDecision | None]:
+        """Return the decisions, in order; `None` leaves one to whoever answers the paused run."""
+        ...
+
+
+@runtime_checkable
+class DecisionWatcher(Protocol):
+    """A gate that is told of the decisions which a paused run was answered with."""
+
+    async def decided(self, approval: Approval, decision: ApprovalDecision) -> None:
+        """Take note of a decision. Called once for each."""
+        ...
+
+
+class ToolSelection(Protocol):
+    """Says what a model is told of its tools, and of which ones."""
+
+    @property
+    def context_turns(self) -> int:
+        """How many of the latest user turns say what a request is about."""
+        ...
+
+    @property
+    def has_fallback(self) -> bool:
+        """Whether the model can ask for more tools."""
+        ...
+
+    def selects_from(self, tools: ToolSet) -> bool:
+        """Return whether there are so many tools that some are left out."""
+        ...
+
+    def offer(self, chosen: Iterable[Tool]) -> tuple[ToolSpec, ...]:
+        """Return what a model is told of tools, in their order."""
+        ...
+
+    async def select(
+        self, request: str, tools: ToolSet, *, earlier: Sequence[str] = (), keep: Collection[str] = ()
+    ) -> ToolSet:
+        """Return the tools to begin with."""
+        ...
+
+    async def more(self, query: str, tools: ToolSet, chosen: Collection[str]) -> ToolSet:
+        """Return the best tools for `query` that are not `chosen` yet."""
+        ...
 
 
 class CallBatch(Protocol):
@@ -147,8 +230,8 @@ class CallBatch(Protocol):
         """Return the decisions, in order, or raise the signal that pauses the run."""
         ...
 
-    def accept(self, approval: Approval, decision: ApprovalDecision) -> None:
-        """Keep a decision that fits."""
+    def accept(self, approval: Approval, decision: ApprovalDecision) -> bool:
+        """Keep a decision that fits, and return whether it was not kept before."""
         ...
 
     def refuse(self, approval: Approval, problem: str) -> bool:
@@ -165,6 +248,10 @@ class CallBatch(Protocol):
 
     def was_cut_off(self, call: ToolCall) -> bool:
         """Return whether the call began in an earlier leg and nobody knows how it ended."""
+        ...
+
+    def waited(self, call: ToolCall) -> bool:
+        """Return whether the call paused for an answer in an earlier leg, and did not get one then."""
         ...
 
     async def begin(self, call: ToolCall) -> None:
@@ -219,6 +306,9 @@ class ToolRun:
     """Longest successful result text; the rest is cut and marked."""
 
     gate: ToolGate | None = None
+
+    conversation: Callable[[], Sequence[Any]] = tuple
+    """Returns the messages of the run so far, for the gate."""
 
     log: CallLog | None = None
 

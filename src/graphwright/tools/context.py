@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphwright.exceptions import ConfigurationError
-from graphwright.run_scope import current_call
+from graphwright.run_scope import current_call, current_run
 
 __all__ = ["ToolContext", "get_tool_context"]
 
@@ -24,6 +24,8 @@ class ToolContext:
     idempotency_key: str
     """Names this very call: the same over retries and over resumes of the run, and of no other call. Hand it to a
     service that takes such keys, and a call that is made again has no second effect."""
+    agent_id: str = ""
+    """Who the agent is whose call it is; empty without an identity."""
     resumed: bool = False
     """Whether the call began in an earlier leg of the run that did not see its end."""
 
@@ -50,5 +52,6 @@ def get_tool_context() -> ToolContext:
         thread_id=thread_id,
         node=run.node,
         idempotency_key=key,
+        agent_id=scope.agent_id if (scope := current_run()) is not None else "",
         resumed=resumed,
     )

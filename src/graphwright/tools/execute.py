@@ -131,7 +131,7 @@ async def _begin(entry: CheckedCall, batch: CallBatch) -> None:
     """Note that a call is about to run; one that was cut off runs again only where that is safe."""
     if not batch.was_cut_off(entry.call):
         await batch.begin(entry.call)
-    elif not (entry.tool.idempotent or entry.tool.reenterable):
+    elif not (entry.tool.idempotent or entry.tool.reenterable or (entry.tool.asks and batch.waited(entry.call))):
         entry.refuse(UNKNOWN.format(name=entry.call.name))
         entry.verdict = "unknown"
 

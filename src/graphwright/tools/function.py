@@ -48,6 +48,7 @@ class FunctionTool(Tool):
         if description is None:
             description = schema.description or _class_doc(function)
         self.spec = ToolSpec(name=name, description=description, parameters=schema.parameters)
+        self.other_names = (own_name,) if own_name != name else ()
         self.timeout = checked_timeout(timeout, name)
         self.blocking = not inspect.iscoroutinefunction(target)
         self._attempt = schema.attempt

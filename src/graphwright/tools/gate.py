@@ -26,7 +26,19 @@ _CONTAINERS = (list, dict)
 class CheckedCall:
     """A call and what the gate says of it."""
 
-    __slots__ = ("approval", "args", "call", "edited", "index", "notes", "raised", "refusal", "tool", "verdict")
+    __slots__ = (
+        "approval",
+        "approved",
+        "args",
+        "call",
+        "edited",
+        "index",
+        "notes",
+        "raised",
+        "refusal",
+        "tool",
+        "verdict",
+    )
 
     def __init__(self, call: ToolCall, index: int, tool: Tool | None) -> None:
         self.call = call
@@ -42,6 +54,8 @@ class CheckedCall:
         """The `ToolResult.verdict` of a call that does not run."""
         self.approval: Approval | None = None
         """The question to a person that the call waits for."""
+        self.approved = False
+        """Whether somebody was asked and said yes."""
         self.notes: list[dict[str, Any]] | None = None
         """What the gate noted."""
         self.edited = False

@@ -53,6 +53,7 @@ class LangChainTool(Tool):
             description=(tool.description or "") if description is None else description,
             parameters=parameters,
         )
+        self.other_names = (tool.name,) if tool.name != name else ()
         self.injected = _injected_of(tool)
         self.timeout = checked_timeout(timeout, name)
         self.blocking = _is_blocking(tool)

@@ -18,6 +18,7 @@ from graphwright.types import ToolSpec
 if TYPE_CHECKING:
     from graphwright.engine.compaction.reuse import ReusedResults
     from graphwright.engine.compaction.view import ContextView
+    from graphwright.engine.nodes._tool_offer import ToolOffer
     from graphwright.engine.nodes.prompt import PromptNode
     from graphwright.models.base import ChatModel
 
@@ -72,6 +73,10 @@ class NodeRun:
     """What is shown of the conversation, in a node that compacts."""
     reuse: ReusedResults | None = None
     """The results that repeated calls get, in a node that reuses some."""
+    offer: ToolOffer | None = None
+    """Which of its tools the node offers, in a run that is not told of all of them."""
+    has_offer: bool = False
+    """Whether it was looked at which ones these are."""
 
 
 def begin_run(node: PromptNode, context: NodeContext, state: GraphState) -> NodeRun:
@@ -128,6 +133,9 @@ def _bind(node: PromptNode, context: NodeContext) -> Binding:
     binding = Binding(model, tools, tools, tools.specs, instructions=instructions)
     if node.output_schema is not None:
         _bind_schema(node, binding)
+    if context.tool_selector is not None:
+        answering = (binding.specs[-1],) if binding.answer_tool else ()
+        binding.specs = (*context.tool_selector.offer(tools), *answering)
     binding.verbose = NodeFlag.VERBOSE in node.flags
     binding.compaction = _compaction(node, context, model)
     binding.tool_summary = _summary(tools, node.tool_summary or context.tool_summary)

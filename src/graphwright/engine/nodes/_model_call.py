@@ -30,7 +30,7 @@ def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeContext) -
         choice = "auto"
     request = ModelRequest(
         messages=view,
-        tools=binding.specs,
+        tools=binding.specs if run.offer is None else run.offer.specs,
         tool_choice=choice,
         output_schema=node.output_schema if binding.schema_is_native else None,
         temperature=node.temperature,

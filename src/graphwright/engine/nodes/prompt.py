@@ -176,6 +176,11 @@ class PromptNode(BaseNode):
         run = context.scratch.get(self)
         if run is None:
             run = context.scratch[self] = begin_run(self, context, state)
+        if context.tool_selector is not None and not run.has_offer:
+            from graphwright.engine.nodes._tool_offer import offer_tools
+
+            run.offer = await offer_tools(self, run.binding, context, state)
+            run.has_offer = True
         result = NodeResult(self.name, "prompt")
         if state.iteration <= 1 and state.messages[-1].type != "human" and (owed := owed_calls(state.messages)):
             await self._answer_calls(owed, None, run, state, context, result)

@@ -11,7 +11,7 @@ from graphwright.engine.nodes._binding import NodeRun
 from graphwright.engine.state import GraphState
 from graphwright.messages import ToolMessage
 from graphwright.models import calls_of
-from graphwright.tools import answer_calls
+from graphwright.tools import answer_calls, joined_gates
 from graphwright.tools.base import ToolHooks, ToolRun
 from graphwright.types import ToolCall, ToolResult
 
@@ -34,9 +34,10 @@ async def run_calls(
     """Return one result a call, in the order asked; `finished` fills as they end."""
     if run.tool_run is None:
         run.tool_run = tool_run_of(node.name, state, context)
+    tools = run.binding.callable_tools if run.offer is None else run.offer.callable_tools
     if run.reuse is not None:
-        return await run.reuse.answer(calls, run.binding.callable_tools, run.tool_run, finished, context.hooks, state)
-    return await answer_calls(calls, run.binding.callable_tools, run.tool_run, finished=finished)
+        return await run.reuse.answer(calls, tools, run.tool_run, finished, context.hooks, state)
+    return await answer_calls(calls, tools, run.tool_run, finished=finished)
 
 
 def tool_run_of(node_name: str, state: GraphState, context: NodeContext, **options: Any) -> ToolRun:
@@ -54,8 +55,9 @@ def tool_run_of(node_name: str, state: GraphState, context: NodeContext, **optio
         around = ToolHooks(before if hooks.pre_tool else None, after if hooks.post_tool else None)
     if context.journal is not None:
         options["log"] = CallRecords(context)
-    if context.gate is not None and "gate" not in options:
-        options["gate"] = context.gate
+    if context.gate is not None:
+        # A node's own gate comes beside the run's, never in its place.
+        options["gate"] = joined_gates(options.get("gate"), context.gate)
     if options.get("gate") is not None:
         options["conversation"] = lambda: state.messages
     options.setdefault("parallel", context.limits.max_parallel_tools)

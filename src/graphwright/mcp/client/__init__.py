@@ -8,7 +8,8 @@ from graphwright.mcp.client.adapter import MCPTool
 from graphwright.mcp.client.catalogue import Catalogue
 from graphwright.mcp.client.credentials import TokenSource
 from graphwright.mcp.client.elicitation import OnElicit, Sampling
-from graphwright.mcp.client.pool import MCPPool, OnProgress
+from graphwright.mcp.client.pool import MCPPool
+from graphwright.mcp.client.progress import OnProgress
 from graphwright.mcp.client.servers import HTTPServerSpec, ServerSpec, StdioServerSpec, as_servers, as_spec
 
 __all__ = [

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import logging
 from collections.abc import Awaitable, Callable
-from contextvars import copy_context
 from typing import Any
 
 import mcp_types as types
@@ -14,19 +10,19 @@ from pydantic import TypeAdapter
 
 from graphwright.exceptions import ToolError
 from graphwright.mcp.client.elicitation import answer_inputs
+from graphwright.mcp.client.progress import Report
 from mcp import MCPError as ProtocolError
 
-__all__ = ["ask_prompt", "ask_resource", "ask_tool", "progress_reporter"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["ask_prompt", "ask_resource", "ask_tool"]
 
 Ask = Callable[[Any], Awaitable[Any]]
 
 _RESULT: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 
 
-async def ask_tool(client: Any, tool: str, arguments: dict[str, Any], ask: Ask, progress: Any) -> Any:
+async def ask_tool(client: Any, tool: str, arguments: dict[str, Any], ask: Ask, report: Report | None) -> Any:
     """Return the `CallToolResult` of a call."""
+    progress = None if report is None else _reporting(report)
 
     async def send(answers: Any, state: str | None) -> Any:
         # Not by the SDK's own `call_tool`: it lists the tools once more for each session, to check what comes back.
@@ -91,23 +87,8 @@ async def _visit(error: ProtocolError, ask: Ask) -> None:
         raise ToolError(f"the MCP server wants something to be done first: {error.message}")
 
 
-def progress_reporter(
-    report: Callable[[str, str, float, float | None, str | None], Any], server: str, tool: str
-) -> Callable[[float, float | None, str | None], Awaitable[None]]:
-    """Return a callback that reports with the context variables of whoever makes the call."""
-    context = copy_context()
-
+def _reporting(report: Report) -> Callable[[float, float | None, str | None], Awaitable[None]]:
     async def progressed(progress: float, total: float | None, message: str | None) -> None:
-        inner = context.copy()
-        try:
-            made = inner.run(report, server, tool, progress, total, message)
-            if inspect.isawaitable(made):
-                await asyncio.get_running_loop().create_task(_finish(made), context=inner)
-        except Exception:  # foreign code: the call goes on without it
-            logger.exception("the report of a tool's progress failed")
+        report(progress, total, message)
 
     return progressed
-
-
-async def _finish(made: Awaitable[Any]) -> Any:
-    return await made

@@ -36,6 +36,9 @@ class MCPTool(Tool):
     untrusted = True
     """What it returns comes from somebody else."""
 
+    asks = True
+    """Its server may ask a person for input."""
+
     def __init__(self, servers: Servers, server: str, entry: Any, *, name: str) -> None:
         self._servers = servers
         self.server = server
@@ -117,6 +120,7 @@ class CatalogueTool(Tool):
     """A tool that reads what servers offer beside their tools."""
 
     untrusted = True
+    asks = True
     risk_level = 0
     idempotent = True
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from graphwright.exceptions import ToolError
 from graphwright.mcp.client.exchange import Exchange
@@ -15,6 +15,8 @@ from graphwright.tools.json_schema import schema_problems
 __all__ = ["OnElicit", "Sampling", "answer_inputs", "ask_model", "ask_person", "guarded"]
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 OnElicit = Callable[[str, str, dict[str, Any]], Awaitable[Mapping[str, Any] | None]]
 """`(server, message, schema) -> {"action": "accept" | "decline" | "cancel", "content": {...}}`, or `None` to decline.
@@ -61,10 +63,14 @@ async def ask_person(server: str, on_elicit: OnElicit | None, exchange: Exchange
     schema: dict[str, Any] = {"url": url} if url else _plain(params.requested_schema)
     exchange.stop_clock()
     try:
-        answer = await on_elicit(server, params.message, schema)
+        answer = await exchange.at_home(_awaited(on_elicit(server, params.message, schema)))
     finally:
         exchange.start_clock()
     return _elicit_result(server, answer, None if url else schema)
+
+
+async def _awaited(asking: Awaitable[T]) -> T:
+    return await asking
 
 
 def _plain(value: Any) -> dict[str, Any]:
@@ -110,7 +116,7 @@ async def ask_model(server: str, sampling: Sampling | None, exchange: Exchange |
         "temperature": params.temperature,
         "stop_sequences": list(params.stop_sequences or ()),
     }
-    text = await sampling.handler(server, request)
+    text = await exchange.at_home(_awaited(sampling.handler(server, request)))
     content = types.TextContent(type="text", text=str(text))
     return types.CreateMessageResult(
         role="assistant", content=content, model=sampling.model_name, stop_reason="endTurn"

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-__all__ = ["Exchange", "current_exchange"]
+__all__ = ["Exchange", "calling_loop", "current_exchange"]
+
+T = TypeVar("T")
+
+calling_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("graphwright_mcp_caller", default=None)
+"""The loop of whoever makes the request, where the sessions live on another one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +46,13 @@ class Exchange:
 
     context: Context = field(default_factory=copy_context)
     """The context variables of whoever asks."""
+
+    async def at_home(self, asking: Coroutine[Any, Any, T]) -> T:
+        """Await in the loop of whoever makes the request: what it asks for belongs there."""
+        home = self.context.get(calling_loop)
+        if home is None or home is asyncio.get_running_loop():
+            return await asking
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asking, home))
 
     def stop_clock(self) -> None:
         """Let no time count while somebody is asked."""

@@ -16,20 +16,18 @@ from graphwright.exceptions import ConfigurationError, MCPConnectionRejectedErro
 from graphwright.mcp.client.catalogue import Catalogue, read_catalogue
 from graphwright.mcp.client.credentials import Credential, SessionKey, TokenSource, credential_for
 from graphwright.mcp.client.elicitation import OnElicit, Sampling, ask_model, ask_person, guarded
-from graphwright.mcp.client.exchange import Exchange, current_exchange
+from graphwright.mcp.client.exchange import Exchange, calling_loop, current_exchange
 from graphwright.mcp.client.offering import offered_tools
+from graphwright.mcp.client.progress import OnProgress, Report, following
 from graphwright.mcp.client.servers import ServerSpec, StdioServerSpec, as_servers
 from graphwright.mcp.client.session import Session
 from graphwright.tools.base import Tool
 
-__all__ = ["MCPPool", "OnProgress"]
+__all__ = ["MCPPool"]
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-OnProgress = Callable[[str, str, float, float | None, str | None], Any]
-"""`(server, tool, progress, total, message)`, sync or async; it runs with the context variables of the call."""
 
 
 class MCPPool:
@@ -44,6 +42,7 @@ class MCPPool:
         identity: TokenSource | None = None,
         on_elicit: OnElicit | None = None,
         on_progress: OnProgress | None = None,
+        wants_progress: Callable[[], bool] | None = None,
         sampling: Sampling | None = None,
         max_sessions: int = 50,
     ) -> None:
@@ -51,6 +50,7 @@ class MCPPool:
 
         `resources` and `prompts` add the tools for those. `identity` authenticates the agent to HTTP servers without
         a bearer token of their own. Without `on_elicit` and `sampling` servers are told that they cannot ask.
+        `wants_progress` is asked before each call whether its progress is to be reported.
         `max_sessions` bounds the sessions that belong to callers; the least recently used idle one makes room.
 
         Raises:
@@ -68,7 +68,8 @@ class MCPPool:
         """Why a server could not be asked for what it offers, the last time that was tried."""
         self._resources, self._prompts = resources, prompts
         self._identity = identity
-        self._on_elicit, self._on_progress, self._sampling = on_elicit, on_progress, sampling
+        self._on_elicit, self._sampling = on_elicit, sampling
+        self._on_progress, self._wants_progress = on_progress, wants_progress
         self._max_sessions = max_sessions
         self._sessions: dict[SessionKey, Session] = {}
         self._own: set[SessionKey] = set()
@@ -135,14 +136,21 @@ class MCPPool:
             MCPError: the server cannot be used, or went away during the call.
             ToolError: the server refuses the call.
         """
-        from graphwright.mcp.client._calls import ask_tool, progress_reporter
-
         given = dict(arguments or {})
-        progress = progress_reporter(self._on_progress, server, tool) if self._on_progress is not None else None
+        if self._on_progress is None or (self._wants_progress is not None and not self._wants_progress()):
+            return await self._call(server, tool, given, repeatable, None)
+        async with following(self._on_progress, server, tool) as report:
+            return await self._call(server, tool, given, repeatable, report)
+
+    async def _call(
+        self, server: str, tool: str, arguments: dict[str, Any], repeatable: bool, report: Report | None
+    ) -> Any:
+        from graphwright.mcp.client._calls import ask_tool
+
         return await self._on_loop(
             lambda: self._request(
                 server,
-                lambda client: ask_tool(client, tool, given, self._asker(server), progress),
+                lambda client: ask_tool(client, tool, arguments, self._asker(server), report),
                 what=f"the call of {tool!r}",
                 repeatable=repeatable,
             )
@@ -196,7 +204,11 @@ class MCPPool:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             if self._loop is not None and self._loop.is_running():
-                return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), self._loop))
+                here = calling_loop.set(loop)
+                try:
+                    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), self._loop))
+                finally:
+                    calling_loop.reset(here)
             # A loop that has ended took its sessions along.
             self._loop, self._freed, self._timer = loop, asyncio.Event(), None
             self._sessions.clear()

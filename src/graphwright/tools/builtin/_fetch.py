@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from graphwright._internal.addresses import Address, addresses_of, is_public
 from graphwright._internal.optional import is_installed
 from graphwright._internal.threads import run_in_thread
 from graphwright.exceptions import ConfigurationError, MissingExtraError, ToolError
-from graphwright.tools.builtin._addresses import Address, addresses_of, is_public
 from graphwright.tools.builtin._base import checked_count, checked_seconds
 
 if TYPE_CHECKING:

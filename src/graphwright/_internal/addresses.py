@@ -1,4 +1,4 @@
-"""Which network addresses a tool may reach: those of the public internet, unless the developer said otherwise."""
+"""Which network addresses may be reached: those of the public internet, unless the developer said otherwise."""
 
 from __future__ import annotations
 
