@@ -20,15 +20,14 @@ def plan() -> str:
 async def main() -> None:
     # Here, because the server needs none of it.
     from graphwright import build_agent, text_of
-    from graphwright.mcp.client import MCPPool, StdioServerSpec
+    from graphwright.mcp.client import StdioServerSpec
     from graphwright.testing import ScriptedModel, calls, says
 
     # This file is the server, too. Any other command will do, and HTTPServerSpec(url=...) for one over HTTP.
     servers = {"workshop": StdioServerSpec(command=sys.executable, args=[__file__, "serve"])}
-    async with MCPPool(servers, resources=True) as pool:
-        print(*(tool.name for tool in pool.tools()))
-        script = [calls("read_resource", uri="shelf://plan"), calls("price_of", item="saw"), says("A saw, for 12.50.")]
-        agent = await build_agent(model=ScriptedModel(script), extra_tools=pool.tools())
+    script = [calls("read_resource", uri="shelf://plan"), calls("price_of", item="saw"), says("A saw, for 12.50.")]
+    async with await build_agent(model=ScriptedModel(script), servers=servers, expose_resources=True) as agent:
+        print(*agent.tool_names)
         result = await agent.ainvoke({"messages": [{"role": "user", "content": "What do I need?"}]})
 
     for message in result["messages"]:

@@ -48,7 +48,9 @@ def main(arguments):
     if command == "demo":
         return environment.run(["graphwright", "demo", *rest])
     if command == "test":
-        return environment.run(["python", "-m", "pytest", *rest], cwd=ROOT)
+        # One worker a core, unless the arguments say otherwise.
+        spread = [] if any(option.startswith("-n") for option in rest) else ["-n", "auto", "--dist", "worksteal"]
+        return environment.run(["python", "-m", "pytest", *spread, *rest], cwd=ROOT)
     return environment.run(rest)
 
 

@@ -6,14 +6,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from graphwright.exceptions import ConfigurationError
 
-__all__ = ["CallerContext", "IsolationKey", "calling_as", "get_current_caller", "get_current_session_id"]
+__all__ = [
+    "CallerContext",
+    "IsolationKey",
+    "calling_as",
+    "get_current_caller",
+    "get_current_session_id",
+    "isolation_key_of",
+]
 
-IsolationKey = str
-"""`"tenant::user"` when the caller has a tenant, else the plain user id."""
+
+class IsolationKey(str):
+    """What a caller's data is kept under: `"tenant::user"` when there is a tenant, else the plain user id.
+
+    Only `CallerContext.isolation_key` and `isolation_key_of` make them. Whatever keeps data of callers takes one.
+    """
+
+    __slots__ = ()
+
+    ANONYMOUS: ClassVar[IsolationKey]
+    """The partition of callers without a user id. No caller has it as their own key: no user id holds `::`."""
+
+
+IsolationKey.ANONYMOUS = IsolationKey("::anonymous")
 
 
 @dataclass
@@ -48,7 +67,13 @@ class CallerContext:
         """The key that memory, cache, conversations and logs are kept under; `None` for an anonymous caller."""
         if self.user_id is None:
             return None
-        return f"{self.tenant_id}::{self.user_id}" if self.tenant_id else self.user_id
+        return IsolationKey(f"{self.tenant_id}::{self.user_id}" if self.tenant_id else self.user_id)
+
+
+def isolation_key_of(caller: CallerContext | None) -> IsolationKey:
+    """Return the key of a caller; whoever has no user id shares the partition of the anonymous."""
+    key = caller.isolation_key if caller is not None else None
+    return IsolationKey.ANONYMOUS if key is None else key
 
 
 _caller: ContextVar[CallerContext | None] = ContextVar("graphwright_caller", default=None)

@@ -19,7 +19,9 @@ from graphwright.engine.nodes import ParallelNode, SubgraphNode, ToolNode
 from graphwright.run_events import ToolFinished
 from graphwright.runlog import MemoryRunLog
 from graphwright.testing import ScriptedModel, assert_valid_conversation, call, calls, calls_many, says
-from graphwright.tools import tool
+from graphwright.tools import answer_calls, as_tools, tool
+from graphwright.tools.base import Verdict
+from graphwright.types import ToolCall
 
 
 class Shredder:
@@ -369,6 +371,7 @@ async def test_with_a_log_and_no_handler_the_run_pauses_and_the_answer_holds() -
     [item] = paused.pending
     assert (paused.status, item.kind) == ("paused", "approval")
     assert item.value["params"] == {"path": "/a", "api_key": "[redacted]"}
+    assert item.value["context_summary"] == "human: go"
     assert item.expires_at is None
     assert shredder.ran == []
 
@@ -813,3 +816,104 @@ async def test_an_agent_runs_from_plain_code_and_several_loops() -> None:
         await asyncio.to_thread(agent.invoke, "go")
 
     assert shredder.ran == ["/a", "/a"]
+
+
+async def test_a_decision_on_a_paused_run_is_told_once_however_often_the_run_goes_on() -> None:
+    told: list[bool] = []
+
+    async def book(flight: str) -> str:
+        """Book a seat."""
+        return f"{flight} with {await interrupt('meal', {'flight': flight})}"
+
+    booking = tool(book)
+    booking.reenterable = True
+    agent = await build_agent(
+        model=ScriptedModel([calls("book", flight="LH1"), says("ok")]),
+        extra_tools=[booking],
+        approval=ApprovalPolicy(tools=["book"], on_decision=lambda request, decision: told.append(decision.approved)),
+        runlog=MemoryRunLog(),
+    )
+
+    paused = await agent.ainvoke("go")
+    again = await agent.resume(paused.run_id, True)
+    assert [item.kind for item in again.pending] == ["meal"]
+    result = await agent.resume(paused.run_id, "rice")
+
+    assert tool_results(result) == [("success", "LH1 with rice")]
+    assert told == [True]
+
+
+async def test_a_handler_that_fails_is_no_denial_that_counts() -> None:
+    shredder = Shredder(RuntimeError("down"))
+    agent = await build_agent(
+        model=ScriptedModel([*(calls("delete", path="/a") for _ in range(3)), says("ok")]),
+        extra_tools=[shredder.tool],
+        approval=shredder.policy(max_retries_after_deny=1),
+    )
+
+    await agent.ainvoke("go")
+
+    assert len(shredder.asked) == 3
+
+
+async def test_a_request_that_was_decided_waits_no_longer() -> None:
+    shredder = Shredder()
+    agent = await build_agent(
+        model=ScriptedModel([*(calls("delete", path=f"/{name}") for name in "abc"), says("ok")]),
+        extra_tools=[shredder.tool],
+        approval=shredder.policy(max_pending=1),
+    )
+
+    await agent.ainvoke("go")
+
+    assert shredder.ran == ["/a", "/b", "/c"]
+
+
+async def test_what_a_handler_does_to_its_request_does_not_reach_the_call() -> None:
+    def meddle(request: ApprovalRequest) -> bool:
+        request.arguments["path"] = request.raw_arguments["path"] = "/elsewhere"
+        return True
+
+    shredder = Shredder(meddle)
+    agent = await build_agent(
+        model=ScriptedModel([calls("delete", path="/a"), says("ok")]),
+        extra_tools=[shredder.tool],
+        approval=shredder.policy(redact_sensitive=False),
+    )
+
+    await agent.ainvoke("go")
+
+    assert shredder.ran == ["/a"]
+
+
+class HasItsOwnGate(BaseNode):
+    """Answers a call behind a gate of its own, which lets everything through."""
+
+    def __init__(self, delete: Any) -> None:
+        super().__init__("own")
+        self.delete = delete
+
+    async def execute(self, state: Any, config: Any) -> NodeResult:
+        class AllowAll:
+            async def judge(self, gated: Any) -> Verdict:
+                return Verdict()
+
+        context = config["configurable"]["graphwright"]
+        settings = context.tool_run(self.name, state, gate=AllowAll())
+        await answer_calls([ToolCall("1", "delete", {"path": "/a"})], as_tools([self.delete]), settings)
+        return NodeResult(node_name=self.name, node_type="custom", output="done")
+
+
+async def test_a_node_with_a_gate_of_its_own_is_no_way_around() -> None:
+    shredder = Shredder(False)
+    graph = PromptGraph("outer")
+    graph.add_node(HasItsOwnGate(shredder.tool))
+    graph.add_node(PromptNode("tell"))
+    graph.add_edge("own", "tell")
+    graph.set_entry("own")
+    agent = await build_agent(model=ScriptedModel([says("ok")]), agent_pattern=graph, approval=shredder.policy())
+
+    await agent.ainvoke("go")
+
+    assert len(shredder.asked) == 1
+    assert shredder.ran == []

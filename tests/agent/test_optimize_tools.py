@@ -12,11 +12,12 @@ from graphwright.agent import build_agent
 from graphwright.engine import PromptGraph, PromptNode
 from graphwright.engine.interrupt import interrupt
 from graphwright.exceptions import ConfigurationError
-from graphwright.messages import text_of
+from graphwright.messages import AIMessage, text_of
 from graphwright.models.base import ModelRequest
 from graphwright.runlog import MemoryRunLog, SQLiteRunLog
 from graphwright.testing import ScriptedModel, assert_valid_conversation, calls, calls_many, says
 from graphwright.testing import call as call_of
+from graphwright.testing.crash import AgentScenario, World, explore
 from graphwright.tools import FunctionTool
 
 FRUIT = ("apple", "banana", "cherry", "grape", "kiwi", "lemon", "mango", "peach")
@@ -229,6 +230,61 @@ async def test_a_run_that_goes_on_later_offers_what_it_offered_before(tmp_path: 
     assert [spec.description for spec in after.requests[0].tools[1:]] == [
         spec.description for spec in (*before.requests[1].tools[1:], after.requests[0].tools[-1])
     ]
+
+
+async def test_a_tool_of_ones_own_with_the_name_of_the_fallback_keeps_it() -> None:
+    mine = FunctionTool(lambda: "mine", name=MORE, description="Order more kiwi tools for the garden.")
+    model = ScriptedModel([calls(MORE), calls(f"{MORE}_", query="mango"), says("Done.")])
+    agent = await build_agent(model=model, extra_tools=[*shop(), mine], optimize_tools=SMALL)
+
+    result = await agent.ainvoke("garden")
+
+    assert offered(model) == [[f"{MORE}_", MORE]] * 2 + [[f"{MORE}_", MORE, "sell_mango"]]
+    assert text_of(result["messages"][2]) == "mine"
+
+
+async def test_the_model_is_told_where_tools_come_from_and_offered_at_most_a_hundred() -> None:
+    tools = [FunctionTool(lambda: "", name=f"door_{number}", description="Open a door.") for number in range(150)]
+    for tool in tools:
+        tool.source = "house"
+    asked = [calls(MORE, tool_names=[f"door_{at + step}" for step in range(32)]) for at in range(0, 128, 32)]
+    model = ScriptedModel([*asked, says("Enough.")])
+    agent = await build_agent(model=model, extra_tools=tools, optimize_tools="semantic")
+
+    await agent.ainvoke("hello")
+
+    assert [len(names) for names in offered(model)] == [1, 33, 65, 97, 101]
+    assert "150 exist" in model.requests[0].tools[0].description
+    assert model.requests[0].tools[0].description.endswith("There are tools of: house.")
+
+
+async def test_the_offer_grows_the_same_way_wherever_a_run_is_killed() -> None:
+    def answer(messages: list[Any]) -> Any:
+        done = sum(message.type == "tool" for message in messages)
+        steps = [(MORE, {"query": "mango"}), ("sell_mango", {"count": 1}), (MORE, {"query": "peach"})]
+        if done == len(steps):
+            return says("Done.")
+        name, args = steps[done]
+        return AIMessage("", tool_calls=[{"name": name, "args": args, "id": f"{name}-call"}])
+
+    whole: list[list[str]] = [[MORE, "sell_kiwi"], *[[MORE, "sell_kiwi", "sell_mango"]] * 2]
+    whole.append([*whole[-1], "sell_peach"])
+    models: list[ScriptedModel] = []
+
+    async def build(log: Any, world: World) -> Any:
+        models.append(ScriptedModel.answering(answer))
+        tools = shop()
+        for tool in tools:
+            tool.idempotent = True
+        return await build_agent(model=models[-1], extra_tools=tools, optimize_tools=SMALL, runlog=log)
+
+    report = await explore(AgentScenario(build, "kiwi"), idempotent=[MORE, "sell_mango"], most=30)
+
+    assert report.problems == []
+    assert len(report.points) == 30
+    for model in models:
+        done = [sum(message.type == "tool" for message in request.messages) for request in model.requests]
+        assert offered(model) == [whole[count] for count in done]
 
 
 async def test_a_choice_is_not_kept_for_the_next_run_of_a_session() -> None:

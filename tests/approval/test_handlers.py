@@ -156,20 +156,23 @@ async def test_a_terminal_that_has_ended_approves_nothing() -> None:
         await ConsoleApprovalHandler(input=io.StringIO(""), output=io.StringIO()).request_approval(request())
 
 
+class Typing(io.StringIO):
+    """A terminal at which somebody types when the test says so."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__()
+        self.lines = list(lines)
+        self.reading = threading.Event()
+        self.typed = threading.Event()
+
+    def readline(self, size: int = -1, /) -> str:
+        self.reading.set()
+        assert self.typed.wait(10)
+        return self.lines.pop(0)
+
+
 async def test_a_late_yes_does_not_answer_the_next_question() -> None:
-    class Typing(io.StringIO):
-        def __init__(self) -> None:
-            super().__init__()
-            self.lines = ["y\n", "n\n"]
-            self.reading = threading.Event()
-            self.typed = threading.Event()
-
-        def readline(self, size: int = -1, /) -> str:
-            self.reading.set()
-            assert self.typed.wait(10)
-            return self.lines.pop(0)
-
-    source, shown = Typing(), io.StringIO()
+    source, shown = Typing("y\n", "n\n"), io.StringIO()
     handler = ConsoleApprovalHandler(input=source, output=shown)
     first = asyncio.create_task(handler.request_approval(request("first")))
     await asyncio.to_thread(source.reading.wait, 10)
@@ -183,3 +186,20 @@ async def test_a_late_yes_does_not_answer_the_next_question() -> None:
 
     assert decision.approved is False
     assert "your answer counts for nothing" in shown.getvalue()
+
+
+async def test_a_question_that_ran_out_of_time_before_its_turn_is_never_asked() -> None:
+    source, shown = Typing("n\n", "y\n"), io.StringIO()
+    handler = ConsoleApprovalHandler(input=source, output=shown)
+    first = asyncio.create_task(handler.request_approval(request("first")))
+    await asyncio.to_thread(source.reading.wait, 10)
+    second = asyncio.create_task(handler.request_approval(request("second")))
+    await asyncio.sleep(0.02)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    third = asyncio.create_task(handler.request_approval(request("third")))
+    await asyncio.sleep(0.02)
+    source.typed.set()
+
+    assert [(await first).approved, (await third).approved] == [False, True]
+    assert "'second'" not in shown.getvalue()

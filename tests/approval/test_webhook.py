@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
@@ -277,3 +278,58 @@ def test_a_signature_is_bound_to_its_time_and_nonces_are_forgotten_when_they_are
     assert checker.problem(signed_headers("k", b"y", at=1200), b"y").startswith("it is more than 60 seconds old")
     assert checker.problem(signed_headers("k", b"z", at=1061), b"z") == ""
     assert len(checker._seen) == 1
+
+
+async def test_the_address_that_was_checked_is_the_one_that_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    async def addresses_of(host: str, port: int) -> list[Any]:
+        looked.append(host)
+        # Nobody listens at the first one.
+        return [ip_address("127.0.0.2"), ip_address("127.0.0.1")] if len(looked) == 1 else []
+
+    monkeypatch.setattr("graphwright.approval.webhook.addresses_of", addresses_of)
+    async with serving(Service(reply(approved=True))) as service:
+        port = service.url.rpartition(":")[2]
+        asked = WebhookApprovalHandler(f"http://review.test:{port}/ask", secret=SECRET, allow_private_networks=True)
+
+        decision = await asked.request_approval(asking())
+
+    assert decision.approved is True
+    assert looked == ["review.test"]
+    assert service.seen[0][1]["Host"] == f"review.test:{port}"
+
+
+async def test_a_name_with_one_private_address_among_public_ones_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def addresses_of(host: str, port: int) -> list[Any]:
+        return [ip_address("8.8.8.8"), ip_address("10.0.0.1")]
+
+    monkeypatch.setattr("graphwright.approval.webhook.addresses_of", addresses_of)
+
+    with pytest.raises(GraphwrightError, match="private or reserved network"):
+        await WebhookApprovalHandler("https://review.test/", secret=SECRET).request_approval(asking())
+
+
+async def test_a_name_that_is_unknown_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def addresses_of(host: str, port: int) -> list[Any]:
+        raise OSError("unknown")
+
+    monkeypatch.setattr("graphwright.approval.webhook.addresses_of", addresses_of)
+
+    with pytest.raises(GraphwrightError, match=r"there is no host 'review\.test'"):
+        await WebhookApprovalHandler("https://review.test/", secret=SECRET).request_approval(asking())
+
+
+async def test_a_client_of_ones_own_is_used_and_left_open() -> None:
+    import httpx
+
+    async with (
+        serving(Service(reply(approved=True), reply(approved=False))) as service,
+        httpx.AsyncClient(headers={"X-Own": "yes"}) as client,
+    ):
+        asked = handler(service, http_client=client)
+        decisions = [(await asked.request_approval(asking())).approved for _ in range(2)]
+        assert client.is_closed is False
+
+    assert decisions == [True, False]
+    assert [headers["X-Own"] for _, headers, _, _ in service.seen] == ["yes", "yes"]

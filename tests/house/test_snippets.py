@@ -20,7 +20,10 @@ FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTAL
 INCLUDE = re.compile(r'--8<-- "docs_src/([\w.-]+)"')
 
 # These ask a provider by name, so a test gives them the answers.
-REAL = {"real_model.py": [calls("price_of", fruit="mango"), says("A mango costs 1.90 euros.")]}
+REAL = {
+    "real_model.py": [calls("price_of", fruit="mango"), says("A mango costs 1.90 euros.")],
+    "git_agent.py": [calls("git_log", repo_path=".", max_count=3), says("Three commits, all about tools.")],
+}
 
 
 def fences(page: Path, language: str) -> list[str]:
@@ -50,7 +53,7 @@ def test_every_python_block_of_a_page_is_a_file_that_runs(page: Path) -> None:
 def test_the_readme_shows_its_examples_in_full() -> None:
     readme = ROOT / "README.md"
 
-    shown = ["first.py", "real_model.py", "bot.py", "pausing.py"]
+    shown = ["first.py", "git_agent.py", "bot.py", "pausing.py"]
     assert [source_name(code) for code in fences(readme, "python")] == shown
     printed = [(SOURCES / name).with_suffix(".txt").read_text(encoding="utf-8") for name in shown if name not in REAL]
     assert fences(readme, "text") == printed
@@ -62,7 +65,7 @@ def test_every_example_is_shown_on_a_page_and_says_what_it_prints() -> None:
     shown |= {name for page in PAGES for name in INCLUDE.findall(page.read_text(encoding="utf-8"))}
     here = {path.name for path in SOURCES.iterdir() if path.suffix in (".py", ".txt")}
 
-    assert here - shown - {"real_model.txt"} == set()
+    assert here - shown - {f"{Path(name).stem}.txt" for name in REAL} == set()
     assert {path.stem for path in SOURCES.glob("*.py")} == {path.stem for path in SOURCES.glob("*.txt")}
 
 

@@ -231,3 +231,12 @@ async def test_a_server_may_ask_the_model_only_when_it_is_allowed(saw: dict[str,
     assert told(refused)[0][2] == told(capped)[0][2] == "error"
     with pytest.raises(ConfigurationError, match="mcp_sampling is 3"):
         await run([], mcp_sampling=3)
+
+
+async def test_a_run_in_another_loop_pauses_and_goes_on_as_well(saw: dict[str, Any]) -> None:
+    async with await cutting({"w": saw}, MemoryRunLog()) as agent:
+        paused = await asyncio.to_thread(agent.invoke, "go")
+        result = await asyncio.to_thread(lambda: asyncio.run(agent.resume(paused.run_id, {"size": 3})))
+
+    assert [item.kind for item in paused.pending] == ["mcp_input"]
+    assert told(result) == [("cut", "cut oak to 3", "success")]

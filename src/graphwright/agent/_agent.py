@@ -344,6 +344,10 @@ class Agent(Sessions):
         """Return an MCP server that asks this agent; `options` are those of `graphwright.serve.mcp_server`."""
         return load("graphwright.serve.mcp:mcp_server")(self, **options)
 
+    def as_a2a(self, **options: Any) -> Any:
+        """Return an ASGI app that serves this agent by A2A; `options` are those of `graphwright.serve.a2a_app`."""
+        return load("graphwright.serve.a2a:a2a_app")(self, **options)
+
     async def open(self) -> None:
         """Connect to the MCP servers; `build_agent` has done it. When it fails, the agent is shut down.
 

@@ -84,6 +84,7 @@ class ToolsView:
             full_response=result.text,
             tool_calls=self._calls,
             duration_ms=(perf_counter() - self._started) * 1000,
+            cache_hit=result.cache_hit,
         )
         return (done,)
 

@@ -61,6 +61,8 @@ class ApprovalGate:
         if policy.metadata:
             shown["metadata"] = dict(policy.metadata)
         pauses = policy.approval_handler is None
+        if pauses and (said := _summary(gated, policy.context_messages)):
+            shown["context_summary"] = said
         ends = time.time() + policy.pause_timeout if pauses and policy.pause_timeout is not None else None
         return Verdict("ask", shown=shown, expires_at=ends, approver=None if pauses else self)
 

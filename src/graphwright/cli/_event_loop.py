@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -20,10 +19,15 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     Raises:
         KeyboardInterrupt: a signal ended the work, which has cleaned up.
     """
+    # Here, for asyncio takes a while to load, and --help has no use for it.
+    import asyncio
+
     return asyncio.run(_terminable(work))
 
 
 async def _terminable(work: Coroutine[Any, Any, T]) -> T:
+    import asyncio
+
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
 

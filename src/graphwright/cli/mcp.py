@@ -86,7 +86,7 @@ async def _list(options: argparse.Namespace, pool: MCPPool) -> int:
         for tool in tools:
             entry = {"server": tool.server, "name": tool.name, "remote_name": tool.remote_name}
             schema = tool.entry.input_schema
-            about = {"description": tool.entry.description, "risk": _RISKS[tool.risk_level], "input_schema": schema}
+            about = {"description": tool.entry.description, "risk": _RISKS[tool.risk_level or 0], "input_schema": schema}
             print(as_json({"type": "tool", **entry, **about}))
     for name, catalogue in pool.catalogues.items():
         rest = [("resource", str(entry.uri), entry.description) for entry in catalogue.resources]
@@ -98,7 +98,7 @@ async def _list(options: argparse.Namespace, pool: MCPPool) -> int:
             continue
         print(f"{name}: {one_line(catalogue.server) or 'a server without a name'}, protocol {catalogue.protocol}")
         own = [tool for tool in tools if tool.server == name]
-        rows = [(f"tool, {_RISKS[tool.risk_level]}", tool.name, tool.entry.description) for tool in own]
+        rows = [(f"tool, {_RISKS[tool.risk_level or 0]}", tool.name, tool.entry.description) for tool in own]
         for kind, what, text in [*rows, *rest]:
             print(f"  {one_line(what)}  ({kind})  {one_line((text or '').strip().partition(chr(10))[0], 100)}".rstrip())
     return ANSWERED

@@ -7,9 +7,9 @@ autonomous agent chooses.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable
 from copy import copy, deepcopy
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from graphwright._internal.aio import settle
 from graphwright.engine._finish import finish
@@ -114,33 +114,37 @@ async def run_child_graph(
         state.current_node, state.graph, state.node_iterations = outer_node, outer_graph, outer_counts
 
 
-async def together(tasks: Sequence[asyncio.Task[T]]) -> list[T]:
-    """Wait for children that run at the same time, and return their results in order.
+async def together(children: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run children at the same time, and return their results in order.
 
     When one fails, the others are cancelled and waited for. When one pauses, the others run to their end first.
 
     Raises:
         Interrupted: some of them pause; it holds what all of them wait for.
     """
+    tasks = [asyncio.create_task(_held(child)) for child in children]
     try:
-        waiting = set(tasks)
-        while waiting:
-            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
-            for task in done:
-                if task.cancelled() or not isinstance(task.exception(), (Interrupted, AnswerRefused, type(None))):
-                    task.result()
+        ended = await asyncio.gather(*tasks)
     except BaseException:
         for task in tasks:
             task.cancel()
         await settle(*tasks)
         raise
-    for task in tasks:
-        if isinstance(refused := task.exception(), AnswerRefused):
-            raise refused  # the others have ended, so that nothing of theirs is unknown
-    paused = [error for task in tasks if isinstance(error := task.exception(), Interrupted)]
+    for end in ended:
+        if isinstance(end, AnswerRefused):
+            raise end  # the others have ended, so that nothing of theirs is unknown
+    paused = [item for end in ended if isinstance(end, Interrupted) for item in end.pending]
     if paused:
-        raise Interrupted([item for pause in paused for item in pause.pending])
-    return [task.result() for task in tasks]
+        raise Interrupted(paused)
+    return cast("list[T]", ended)
+
+
+async def _held(child: Coroutine[Any, Any, T]) -> T | Interrupted | AnswerRefused:
+    """Return a signal instead of raising it: it waits until the others have ended."""
+    try:
+        return await child
+    except (Interrupted, AnswerRefused) as signal:
+        return signal
 
 
 def copy_state(state: GraphState) -> GraphState:

@@ -14,6 +14,7 @@ from graphwright.engine._delta import copied
 from graphwright.engine._events_view import v2_event
 from graphwright.engine._finish import finish
 from graphwright.engine._loop import traverse
+from graphwright.engine._replay import replay
 from graphwright.engine._run import GraphRun
 from graphwright.engine.base import NodeContext, RunLimits
 from graphwright.engine.compaction import ContextCompaction
@@ -48,6 +49,7 @@ from graphwright.run_scope import Spent, run_scope
 from graphwright.tools import as_tools, joined_gates
 
 if TYPE_CHECKING:
+    from graphwright.engine._replay import KnownAnswer
     from graphwright.engine.journal import Inside, Journal
     from graphwright.run_events import Emit, RunEvent
     from graphwright.tools.base import ToolGate, ToolSelection
@@ -222,12 +224,14 @@ class PromptGraphEngine:
         gate: ToolGate | None = None,
         spent: Spent | None = None,
         inside: Inside | None = None,
+        answer: KnownAnswer | None = None,
     ) -> RunResult:
         """Run the graph once and report to `emit`: the one way in which every other method runs it.
 
         With a `journal` the run is written down and may pause; when it holds an earlier leg of the run, the run goes
         on and `input` is not looked at. `history` comes before the input, and is not written down again. With `inside`
-        the run is a part of another one: its rows are in that one's log, and its pauses are that one's pauses.
+        the run is a part of another one: its rows are in that one's log, and its pauses are that one's pauses. An
+        `answer` that is known already ends the run in place of the graph.
         """
         if self._checked is not self.graph._version:
             self._check_graph()
@@ -259,7 +263,7 @@ class PromptGraphEngine:
         try:
             if emit is not None:
                 await emit(RunStarted(self.graph.name, run_id=run_context.run_id, path=run_context.path))
-            await traverse(run)
+            await (traverse(run) if answer is None else replay(run, answer))
             result = finish(run)
             self._remember(result.report)
             if emit is not None:

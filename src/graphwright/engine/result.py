@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from graphwright.interrupts import Interrupt
     from graphwright.runlog.base import RunStatus
 
-__all__ = ["RunResult"]
+__all__ = ["FROM_CACHE", "RunResult"]
+
+FROM_CACHE = "from_cache"
+"""The key in the metadata of a reply that was not written in this run."""
 
 
 class RunResult(dict[str, Any]):
@@ -94,6 +97,12 @@ class RunResult(dict[str, Any]):
         """The text of the answer; empty when the run ended on something else than a reply."""
         last = self["messages"][-1]
         return text_of(last) if last.type == "ai" else ""
+
+    @property
+    def cache_hit(self) -> bool:
+        """Whether the answer was given before, and no model was asked."""
+        last = self["messages"][-1]
+        return last.type == "ai" and last.response_metadata.get(FROM_CACHE) is True
 
     def __missing__(self, key: str) -> Any:
         if key == "context":

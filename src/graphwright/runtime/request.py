@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from graphwright.cache import CachedAnswer
     from graphwright.caller import CallerContext
     from graphwright.engine.journal import Inside, Journal
     from graphwright.engine.state import GraphState
@@ -76,3 +77,9 @@ class RunRequest:
 
     on_state: Callable[[GraphState], None] | None = None
     """Called with the state when the run begins."""
+
+    uses_cache: bool = True
+    """Whether the cache may be asked, and told of the answer."""
+
+    cached: CachedAnswer | None = None
+    """The answer that the cache has; the graph is not walked then."""

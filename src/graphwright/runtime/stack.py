@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphwright.runtime.durable import Durability, durable_layer
+from graphwright.runtime.layers.cache import CacheUse, cache_layer
 from graphwright.runtime.layers.caller import caller_layer
 from graphwright.runtime.layers.deadline import deadline_layer
 from graphwright.runtime.layers.store import store_layer
@@ -32,6 +33,7 @@ def build_stack(
     graph: Callable[[], PromptGraph] | None = None,
     store: AppendingStore | None = None,
     max_messages: int = 0,
+    cache: CacheUse | None = None,
 ) -> Handler:
     """Return `core` with the layers that the options ask for around it, outermost first."""
     layers: list[Layer] = [
@@ -47,6 +49,10 @@ def build_stack(
         layers.append(durable_layer(durability, graph))
     if max_seconds:
         layers.append(deadline_layer(max_seconds))
+    if cache is not None:
+        # Inside of whatever adds to the request, for all of it is a part of the key, and of the log: an answer that
+        # is known is a run, too.
+        layers.append(cache_layer(cache))
     return _compose(layers, core)
 
 

@@ -197,7 +197,9 @@ async def test_the_limit_of_the_run_holds_for_all_children_and_the_report_counts
         await PromptGraphEngine(graph, max_iterations=7, max_node_iterations=None).ainvoke("go")
     assert len(endless.requests) == 6
     assert caught.value.report is not None
-    assert sorted(caught.value.report.nodes_visited) == ["a"] * 3 + ["b"] * 3 + ["p"]
+    visited = sorted(caught.value.report.nodes_visited)
+    # The tool works in a thread, so which of the two is quicker is left open.
+    assert (visited[-1], set(visited[:-1]), len(visited)) == ("p", {"a", "b"}, 7)
     assert caught.value.report.total_tokens == 90
 
 

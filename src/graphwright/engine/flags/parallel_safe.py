@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from graphwright.engine._transition import error_route, next_node
@@ -94,11 +93,10 @@ async def _run_group(run: GraphRun, group: list[Any]) -> str:
     state = run.state
     copies = [copy_state(state) for _ in group]
     before = copy_state(state)
-    tasks = [
-        asyncio.ensure_future(run_child(node, copy, run.context, run.config, name=node.name))
+    results = await together(
+        run_child(node, copy, run.context, run.config, name=node.name)
         for node, copy in zip(group, copies, strict=True)
-    ]
-    results = await together(tasks)
+    )
     for node, copy, result in zip(group, copies, results, strict=True):
         state.increment_node_iteration(node.name)
         take_figures(state, copy)

@@ -133,7 +133,7 @@ def _bind(node: PromptNode, context: NodeContext) -> Binding:
     binding = Binding(model, tools, tools, tools.specs, instructions=instructions)
     if node.output_schema is not None:
         _bind_schema(node, binding)
-    if context.tool_selector is not None:
+    if context.tool_selector is not None and not context.tool_selector.selects_from(tools):
         answering = (binding.specs[-1],) if binding.answer_tool else ()
         binding.specs = (*context.tool_selector.offer(tools), *answering)
     binding.verbose = NodeFlag.VERBOSE in node.flags

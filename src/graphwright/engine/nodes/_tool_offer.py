@@ -13,7 +13,7 @@ from graphwright.engine.base import NodeContext
 from graphwright.engine.state import GraphState
 from graphwright.exceptions import ToolArgumentError
 from graphwright.messages import text_of
-from graphwright.tools import ToolSet, argument_problems
+from graphwright.tools import ToolSet, argument_problems, get_tool_context
 from graphwright.tools.base import Tool
 from graphwright.types import ToolCall, ToolSpec
 
@@ -90,8 +90,8 @@ class ToolOffer:
         return bool(rows)
 
     def grown(self, key: str) -> tuple[str, ...] | None:
-        """Return what was added under a key before."""
-        return self._grown.get(key)
+        """Return what an earlier leg of the run added under a key."""
+        return self._grown.get(key) if self._journal is not None else None
 
     def grow(self, key: str, names: Sequence[str]) -> None:
         """Offer more from the next model call on, and keep that for later legs of the run."""
@@ -151,7 +151,9 @@ class MoreTools(Tool):
     async def run(self, args: dict[str, Any], call: ToolCall, config: dict[str, Any] | None) -> str:
         """Offer more tools and say which."""
         offer = self._offer
-        names = offer.grown(call.id)
+        # Not the call's id: a provider may give the same one again in a later turn.
+        key = get_tool_context().idempotency_key
+        names = offer.grown(key)
         if names is None:
             wanted = [name for name in args["tool_names"] if name in offer.tools]
             if args["query"].strip():
@@ -160,7 +162,7 @@ class MoreTools(Tool):
             new = [name for name in dict.fromkeys(wanted) if name not in offer.names]
             there = [name for name in dict.fromkeys(wanted) if name in offer.names]
             names = (*there, *new[: max(0, _MOST_OFFERED - len(offer.names))])
-            offer.grow(call.id, names)
+            offer.grow(key, names)
         return self._told(names, [name for name in args["tool_names"] if name not in offer.tools])
 
     def _told(self, names: Sequence[str], unknown: Sequence[str]) -> str:

@@ -90,9 +90,8 @@ class ParallelNode(BaseNode):
 
         # Every copy is made before the first child runs.
         copies = [copy_state(state) for _ in self.nodes]
-        tasks = [asyncio.create_task(run(child, twin)) for child, twin in zip(self.nodes, copies, strict=True)]
         try:
-            return await together(tasks)
+            return await together(run(child, twin) for child, twin in zip(self.nodes, copies, strict=True))
         except Interrupted:
             raise
         except BaseException:

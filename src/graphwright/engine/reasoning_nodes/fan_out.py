@@ -68,11 +68,10 @@ class FanOutNode(ParallelNode):
             return Child(name, twin, result)
 
         copies = [copy_state(state) for _ in self.branches]
-        tasks = [
-            asyncio.create_task(run(name, node, twin, overrides))
+        return await together(
+            run(name, node, twin, overrides)
             for name, (node, overrides), twin in zip(self._names(), self.branches, copies, strict=True)
-        ]
-        return await together(tasks)
+        )
 
     def _names(self) -> list[str]:
         names: list[str] = []

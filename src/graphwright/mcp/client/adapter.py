@@ -41,7 +41,7 @@ class MCPTool(Tool):
 
     def __init__(self, servers: Servers, server: str, entry: Any, *, name: str) -> None:
         self._servers = servers
-        self.server = server
+        self.server = self.source = server
         """The name under which the server was given."""
         self.remote_name: str = entry.name
         """What the server calls it."""

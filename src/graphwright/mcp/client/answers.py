@@ -57,14 +57,20 @@ def read_input(answer: Any, schema: Mapping[str, Any], *, server: str) -> dict[s
 
 
 def gate_field(schema: Mapping[str, Any]) -> str | None:
-    """Return the field that a yes or a no fills; empty where consent is all that is asked, `None` for a real form."""
+    """Return the field that a yes or a no fills; empty where consent is all that is asked, `None` for a real form.
+
+    Texts that may be left out, such as a reason, make no real form.
+    """
     if "url" in schema:
         return None
     fields = schema.get("properties") or {}
     if not fields:
         return ""
-    (name, field), *more = fields.items()
-    return name if not more and isinstance(field, Mapping) and field.get("type") == "boolean" else None
+    kinds = {name: field.get("type") if isinstance(field, Mapping) else None for name, field in fields.items()}
+    booleans = [name for name, kind in kinds.items() if kind == "boolean"]
+    if len(booleans) != 1 or not set(kinds.values()) <= {"boolean", "string"}:
+        return None
+    return booleans[0] if set(schema.get("required") or ()) <= set(booleans) else None
 
 
 def _yes(schema: Mapping[str, Any], server: str) -> dict[str, Any]:

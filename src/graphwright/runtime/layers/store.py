@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from graphwright._internal.aio import settle
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from graphwright.runtime.request import RunRequest
     from graphwright.runtime.stack import Handler, Layer
 
-__all__ = ["Turn", "store_layer"]
+__all__ = ["MARKS", "Turn", "store_layer"]
 
 logger = logging.getLogger(__name__)
+
+MARKS = frozenset({"_flow"})
+"""Keys in the metadata of a stored message that hold notes of layers."""
 
 _TITLE_CHARS = 100
 _TRIES = 5
@@ -49,6 +52,10 @@ class Turn:
     """That of the session when the turn began; `None` when it could not be read."""
     is_begun: bool = False
     """Whether the user's message is kept already: the turn was paused."""
+    found: dict[str, Any] = field(default_factory=dict)
+    """What layers noted in the newest user's message that has such notes."""
+    marks: dict[str, Any] = field(default_factory=dict)
+    """What layers note in the user's message of this turn, under one of `MARKS`."""
 
 
 def store_layer(store: AppendingStore, *, max_messages: int = 0, log: RunLog | None = None) -> Layer:
@@ -127,6 +134,7 @@ class _Keeper:
             # The turn goes on with what it began with; what was kept since is its own.
             return from_stored([message for message in stored if message.seq <= (turn.version or 0)])
         turn.version = version if version is not None else stored[-1].seq if stored else 0
+        turn.found = _marks_in(stored)
         return from_stored(stored)
 
     async def _keep(self, request: RunRequest, turn: Turn, owner: str | None, messages: list[Any]) -> None:
@@ -137,6 +145,8 @@ class _Keeper:
         stored = to_stored(messages, metadata=None)
         if turn.metadata and not turn.is_begun:
             stored[0].metadata.update(turn.metadata)
+        if not turn.is_begun:
+            stored[0].metadata.update(turn.marks)
         title = None if turn.is_begun else text_of(messages[0])[:_TITLE_CHARS]
         try:
             await self._append(turn.session_id, stored, None if turn.is_begun else turn.version, owner, title)
@@ -186,6 +196,14 @@ class _Keeper:
             logger.exception("messages of session %r still could not be kept", session_id)
             self._waiting.setdefault(session_id, [])[:0] = waiting
         return True
+
+
+def _marks_in(stored: Sequence[Message]) -> dict[str, Any]:
+    for message in reversed(stored):
+        marks = {key: value for key, value in message.metadata.items() if key in MARKS}
+        if marks and message.role == "user":
+            return marks
+    return {}
 
 
 class _Seen:

@@ -36,7 +36,8 @@ _RANK_OFFSET = 3
 class WordIndex:
     """BM25 over the names, descriptions and parameters of tools. The name counts most."""
 
-    def __init__(self, tools: Collection[Tool] | ToolSet) -> None:
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        tools = list(tools)
         self._postings: dict[str, list[tuple[str, float]]] = {}
         counted = {tool.name: _weighted_words(tool) for tool in tools}
         lengths = {name: sum(words.values()) for name, words in counted.items()}

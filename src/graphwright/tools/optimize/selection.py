@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from graphwright._internal.threads import run_in_thread
 from graphwright.tools.base import Tool
 from graphwright.tools.optimize.config import ToolOptimizationConfig
 from graphwright.tools.optimize.search import MeaningIndex, WordIndex, fused
@@ -19,6 +20,7 @@ logger = logging.getLogger(__name__)
 _EARLIER = 0.4
 """What a word of an earlier turn counts beside one of the latest."""
 _MOST_INDEXES = 32
+_MANY = 50
 _MOST_TRIMMED = 4096
 
 
@@ -77,7 +79,7 @@ class ToolSelector:
 
         Without an embedder, tools that share no word with the request are left out.
         """
-        index = self._word_index(tools)
+        index = await self._word_index(tools)
         scores = _weighted(index, request, earlier)
         if self._meanings is not None:
             text = "\n".join([*earlier, request]) if earlier and not scores else request
@@ -95,12 +97,14 @@ class ToolSelector:
     def _preserved(self) -> frozenset[str]:
         return frozenset(self.config.preserve_tools or ())
 
-    def _word_index(self, tools: ToolSet) -> WordIndex:
+    async def _word_index(self, tools: ToolSet) -> WordIndex:
         found = self._words.get(tools.names)
         if found is None or any(one is not other for one, other in zip(found[0], tools.specs, strict=True)):
+            # Hundreds of tools take longer to read than the event loop should stand still.
+            index = WordIndex(tools) if len(tools) < _MANY else await run_in_thread(WordIndex, tools)
             if len(self._words) >= _MOST_INDEXES:
                 self._words.clear()
-            found = self._words[tools.names] = (tools.specs, WordIndex(tools))
+            found = self._words[tools.names] = (tools.specs, index)
         return found[1]
 
     def _spec_of(self, tool: Tool) -> ToolSpec:
