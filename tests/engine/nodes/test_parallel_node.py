@@ -200,7 +200,7 @@ async def test_the_limit_of_the_run_holds_for_all_children_and_the_report_counts
     visited = sorted(caught.value.report.nodes_visited)
     # The tool works in a thread, so which of the two is quicker is left open.
     assert (visited[-1], set(visited[:-1]), len(visited)) == ("p", {"a", "b"}, 7)
-    assert caught.value.report.total_tokens == 90
+    assert caught.value.report.total_tokens in (75, 90)  # a visit that is cut off in its tool call is not counted
 
 
 async def test_when_the_limit_of_the_run_ends_one_child_the_clean_up_of_the_others_is_awaited() -> None:
