@@ -15,6 +15,12 @@ Command = Callable[..., Any]
 _SCRIPTED = "No model is asked here: a script takes the place of the model."
 
 
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the server out: to start it takes a second, and one test compares both ways."""
+    monkeypatch.setattr("graphwright.cli.demo._has_mcp", lambda: False)
+
+
 def answer_of(done: Any) -> str:
     text = done.events[-1]["text"]
     assert isinstance(text, str)
@@ -153,6 +159,22 @@ def test_a_child_that_fails_is_told_of(graphwright: Command, tmp_path: Path, mon
 
     assert done.code == 1
     assert "the demo's first process ended early" in done.err
+
+
+def test_without_the_extra_the_tools_are_functions_and_it_says_which_extra_adds_the_server(
+    graphwright: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.txt").write_text("one\n", encoding="utf-8")
+    done = graphwright("demo", "--root", tmp_path, "--short")
+    monkeypatch.setattr("graphwright.cli.demo._has_mcp", lambda: True)
+    with_server = graphwright("demo", "--root", tmp_path, "--short")
+
+    assert "an MCP server, which is a process of its own" in with_server.out
+    assert "pip install 'graphwright[mcp]'" in done.out
+    assert done.code == with_server.code == 0
+    answer = done.out.partition("The folder holds")[2].partition("done ")[0]
+    assert answer
+    assert answer in with_server.out
 
 
 def test_quiet_prints_the_answer_alone(graphwright: Command, tmp_path: Path) -> None:

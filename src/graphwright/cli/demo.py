@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphwright.cli._arguments import add_output_options
 
@@ -29,6 +31,15 @@ so far, and puts the answer together from them. The agent, its graph, the tools 
 
 _SMALL = """\
 The packaged local model is very small. It shows that everything works on this machine; what it says may be wrong.
+"""
+
+
+_SERVED = """\
+The tools are those of an MCP server, which is a process of its own.
+"""
+
+_FUNCTIONS = """\
+The tools are functions of this process. With the extra they are those of an MCP server: pip install 'graphwright[mcp]'
 """
 
 
@@ -58,6 +69,7 @@ def _demo(options: argparse.Namespace) -> int:
         before.append(_SCRIPTED)
     elif options.model == "local":
         before.append(_SMALL)
+    before.append(_SERVED if _has_mcp() else _FUNCTIONS)
     code = run_and_show(lambda: _plan(root, options.model), _GOAL, view, before=before)
     if options.model is None:
         if not (options.json or options.quiet or options.short):
@@ -73,14 +85,29 @@ def _plan(root: str | Path, model: str | None) -> AgentPlan:
     from graphwright.cli._running import AgentPlan, model_of
     from graphwright.cli.files import file_tools
 
-    tools = file_tools(root)
+    tools: list[Any] = []
+    servers = None
+    if _has_mcp():
+        from graphwright.mcp.client import StdioServerSpec
+
+        arguments = ["-m", "graphwright.cli._demo_server", str(Path(root).resolve())]
+        # The server finds the package where this process has it, installed or not.
+        where = {"PYTHONPATH": str(Path(__file__).parents[2])}
+        servers = {"files": StdioServerSpec(command=sys.executable, args=arguments, env=where)}
+        file_tools(root)  # refuses what is no folder here, in words of ours
+    else:
+        tools = list(file_tools(root))
     if model is not None:
-        return AgentPlan(model=model_of(model), tools=tools, instructions=_INSTRUCTIONS)
+        return AgentPlan(model=model_of(model), tools=tools, servers=servers, instructions=_INSTRUCTIONS)
     from graphwright.testing import ScriptedModel
 
     # The script finds its place by the results it has seen, so it has to see all of them.
     model_of_script = ScriptedModel.answering(next_step)
-    return AgentPlan(model=model_of_script, tools=tools, instructions=_INSTRUCTIONS, compaction=False)
+    return AgentPlan(model=model_of_script, tools=tools, servers=servers, instructions=_INSTRUCTIONS, compaction=False)
+
+
+def _has_mcp() -> bool:
+    return find_spec("mcp") is not None and find_spec("mcp_types") is not None
 
 
 def _next_steps() -> str:

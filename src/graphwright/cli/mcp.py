@@ -85,9 +85,8 @@ async def _list(options: argparse.Namespace, pool: MCPPool) -> int:
     if options.json:
         for tool in tools:
             entry = {"server": tool.server, "name": tool.name, "remote_name": tool.remote_name}
-            schema = tool.entry.input_schema
-            about = {"description": tool.entry.description, "risk": _RISKS[tool.risk_level or 0], "input_schema": schema}
-            print(as_json({"type": "tool", **entry, **about}))
+            about = {"description": tool.entry.description, "risk": _RISKS[tool.risk_level or 0]}
+            print(as_json({"type": "tool", **entry, **about, "input_schema": tool.entry.input_schema}))
     for name, catalogue in pool.catalogues.items():
         rest = [("resource", str(entry.uri), entry.description) for entry in catalogue.resources]
         rest += [("template", entry.uri_template, entry.description) for entry in catalogue.templates]
