@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -101,6 +103,42 @@ async def test_entra_gives_a_token_for_a_resource(listen: Any, token: Any, monke
             assert await identity.token() == given
 
     assert asked == ["api://tools"]
+
+
+async def test_spiffe_gives_a_token_for_an_audience(tmp_path: Any) -> None:
+    pytest.importorskip("spiffe", reason="install it with: pip install 'graphwright[spiffe]'")
+    grpc = pytest.importorskip("grpc")
+    import jwt
+    from spiffe._proto import workload_pb2, workload_pb2_grpc
+
+    asked: list[Any] = []
+    given = ""
+
+    class WorkloadAPI(workload_pb2_grpc.SpiffeWorkloadAPIServicer):
+        def FetchJWTSVID(self, request: Any, context: Any) -> Any:
+            asked.append((list(request.audience), dict(context.invocation_metadata())["workload.spiffe.io"]))
+            svid = workload_pb2.JWTSVID(spiffe_id="spiffe://example.org/agent", svid=given)
+            return workload_pb2.JWTSVIDResponse(svids=[svid])
+
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    claims = {"sub": "spiffe://example.org/agent", "aud": ["tools"], "exp": int(time.time()) + 300}
+    given = jwt.encode(claims, ec.generate_private_key(ec.SECP256R1()), algorithm="ES256", headers={"kid": "1"})
+    server = grpc.server(ThreadPoolExecutor(max_workers=1))
+    workload_pb2_grpc.add_SpiffeWorkloadAPIServicer_to_server(WorkloadAPI(), server)
+    # The path of a socket may have no more than about a hundred signs.
+    with tempfile.TemporaryDirectory() as folder:
+        socket = f"unix://{folder}/agent.sock"
+        server.add_insecure_port(f"unix:{folder}/agent.sock")
+        server.start()
+        try:
+            identity = AgentIdentity.from_spiffe(socket=socket, audience="tools")
+            assert await identity.token() == given
+            assert await identity.resolve_identifier() == "spiffe://example.org/agent"
+        finally:
+            server.stop(None).wait()
+
+    assert asked == [(["tools"], "true")]
 
 
 async def test_spiffe_that_cannot_be_asked_says_so_without_waiting(tmp_path: Any) -> None:

@@ -15,10 +15,10 @@ from mcp_types import CallToolResult, TextContent
 from graphwright import build_agent
 from graphwright.agent import CallerContext
 from graphwright.cross_agent import CrossAgent
-from graphwright.exceptions import ConfigurationError, MCPError
+from graphwright.exceptions import ConfigurationError, MCPError, RunAbortedError
 from graphwright.mcp.client import MCPTool
 from graphwright.messages import ToolMessage
-from graphwright.run_events import ToolProgress
+from graphwright.run_events import ToolProgress, ToolStarted
 from graphwright.testing import ScriptedModel, calls, calls_many, says
 from graphwright.tools import Tool, tool
 
@@ -362,3 +362,21 @@ async def test_it_works_from_plain_code_too(plain: Callable[..., Any]) -> None:
         result = await asyncio.to_thread(agent.invoke, "go")
 
     assert [status for _, _, status in told(result)] == ["success"]
+
+
+async def test_an_abort_reaches_the_server_at_once(
+    plain: Callable[..., Any], ledger: Callable[[], list[str]], no_task_left: None
+) -> None:
+    async with await build_agent(model=ScriptedModel([calls("wait")]), servers={"p": plain()}) as agent:
+        run = agent.start("go")
+        async for event in run.events():
+            if isinstance(event, ToolStarted):
+                break
+        async with asyncio.timeout(4):
+            while "wait" not in ledger():  # noqa: ASYNC110 (the server writes to a file)
+                await asyncio.sleep(0.01)
+            run.abort()
+            with pytest.raises(RunAbortedError):
+                await run.result()
+            while "notifications/cancelled" not in ledger():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)

@@ -17,6 +17,9 @@ from graphwright.identity.sources import FileSource
 __all__ = ["AWSSource", "EntraSource", "GCPSource", "SpiffeSource", "source_of_environment"]
 
 
+_SECONDS = 10.0
+
+
 class _LibrarySource:
     """A vendor's library, which blocks, so it is called in a thread."""
 
@@ -114,7 +117,7 @@ class SpiffeSource(_LibrarySource):
     def _ask(self, audience: str) -> tuple[str, float | None]:
         from spiffe import WorkloadApiClient
 
-        with WorkloadApiClient(self._socket) as client:
+        with WorkloadApiClient(self._socket, default_timeout=_SECONDS) as client:
             found = client.fetch_jwt_svid(audience={audience})
         return found.token, float(found.expiry)
 

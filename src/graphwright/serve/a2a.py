@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["A2APeer", "a2a_app"]
 
 logger = logging.getLogger(__name__)
+
+_GIVING_UP_SECONDS = 2.0
 
 
 def a2a_app(
@@ -162,53 +165,79 @@ class A2APeer:
         return {"messages": [*messages, AIMessage(content=text)]}
 
     async def _ask(self, client: Any, text: str) -> str:
-        from a2a.helpers import get_message_text, get_stream_response_text, new_text_message
-        from a2a.types import a2a_pb2 as words
-
-        request = words.SendMessageRequest(message=new_text_message(text, role=words.ROLE_USER))
-        pieces: list[str] = []
-        task_id = ""
-        state, said = words.TASK_STATE_UNSPECIFIED, ""
+        question = _Question()
+        reading = asyncio.get_running_loop().create_task(question.read(client, text))
         try:
-            async for event in client.send_message(request):
-                if event.HasField("message"):
-                    return str(get_message_text(event.message))
-                if event.HasField("status_update"):
-                    status = event.status_update.status
-                    state, said = status.state, get_message_text(status.message)
-                    continue
-                if event.HasField("task"):
-                    task_id, state = event.task.id, event.task.status.state
-                found = get_stream_response_text(event)
-                if found:
-                    pieces.append(found)
-        except BaseException:
-            if task_id:
-                await _give_up(client, task_id)
+            await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            await settle(asyncio.get_running_loop().create_task(question.give_up(client, reading)))
             raise
-        if state != words.TASK_STATE_COMPLETED:
-            name = words.TaskState.Name(state).removeprefix("TASK_STATE_").lower()
-            raise DelegationError(f"the peer at {self.url!r} has no answer ({name}){f': {said}' if said else ''}")
-        return "".join(pieces)
+        if not question.completed:
+            said = f": {question.said}" if question.said else ""
+            raise DelegationError(f"the peer at {self.url!r} has no answer ({question.state}){said}")
+        return "".join(question.pieces)
 
     def __repr__(self) -> str:
         return f"A2APeer({self.url!r})"
 
 
-async def _give_up(client: Any, task_id: str) -> None:
-    """Tell the peer that nobody waits any more; briefly, and whatever becomes of it."""
-    import asyncio
+class _Question:
+    """One question to a peer, and what came back so far."""
 
-    from a2a.types import a2a_pb2 as words
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.completed = False
+        self.state = "unspecified"
+        self.said = ""
+        """What the peer said of its state."""
+        self._task_id = ""
+        self._known = asyncio.Event()
+        """Set once the peer has said which task it is."""
 
-    async def tell() -> None:
+    async def read(self, client: Any, text: str) -> None:
+        """Send the question, and read to the end of what comes back."""
+        from a2a.helpers import get_message_text, get_stream_response_text, new_text_message
+        from a2a.types import a2a_pb2 as words
+
+        request = words.SendMessageRequest(message=new_text_message(text, role=words.ROLE_USER))
+        async for event in client.send_message(request):
+            if event.HasField("status_update"):
+                status = event.status_update.status
+                self._note(words, status.state)
+                self.said = get_message_text(status.message)
+                continue
+            if event.HasField("task"):
+                self._task_id = event.task.id
+                self._note(words, event.task.status.state)
+                self._known.set()
+            elif event.HasField("message"):
+                self._note(words, words.TASK_STATE_COMPLETED)
+            found = get_stream_response_text(event)
+            if found:
+                self.pieces.append(found)
+
+    def _note(self, words: Any, state: int) -> None:
+        self.completed = state == words.TASK_STATE_COMPLETED
+        self.state = words.TaskState.Name(state).removeprefix("TASK_STATE_").lower()
+
+    async def give_up(self, client: Any, reading: asyncio.Task[None]) -> None:
+        """Tell the peer that nobody waits any more; briefly, and whatever becomes of it."""
+        from a2a.types import a2a_pb2 as words
+
         try:
-            async with asyncio.timeout(2):
-                await client.cancel_task(words.CancelTaskRequest(id=task_id))
-        except Exception as error:  # the request is given up all the same
+            async with asyncio.timeout(_GIVING_UP_SECONDS):
+                known = asyncio.get_running_loop().create_task(self._known.wait())
+                try:
+                    await asyncio.wait({known, reading}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    known.cancel()
+                if self._task_id and not reading.done():
+                    await client.cancel_task(words.CancelTaskRequest(id=self._task_id))
+        except Exception as error:  # the question is given up all the same
             logger.info("the peer was not told that its task is cancelled: %s", type(error).__name__)
-
-    await settle(asyncio.get_running_loop().create_task(tell()))
+        finally:
+            reading.cancel()
+            await settle(reading)
 
 
 def _need_sdk() -> None:
