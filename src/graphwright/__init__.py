@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphwright.agent import AGENT_PATTERNS, Agent, PromptiseAgent, Run, build_agent
     from graphwright.caller import CallerContext, get_current_caller
+    from graphwright.context import ContextEngine
     from graphwright.engine import (
         BaseNode,
         Edge,
@@ -208,6 +209,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "graphwright.agent": ("AGENT_PATTERNS", "Agent", "PromptiseAgent", "Run", "build_agent"),
     "graphwright.caller": ("CallerContext", "get_current_caller"),
+    "graphwright.context": ("ContextEngine",),
     "graphwright.engine": (
         "BaseNode",
         "Edge",
@@ -256,6 +258,7 @@ __all__ = [
     "BaseNode",
     "CallerContext",
     "ConfigurationError",
+    "ContextEngine",
     "Edge",
     "EmptyReplyError",
     "ExecutionReport",

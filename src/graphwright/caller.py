@@ -57,6 +57,8 @@ class CallerContext:
     def __post_init__(self) -> None:
         if self.tenant_id is not None and ":" in self.tenant_id:
             raise ConfigurationError(f"tenant_id {self.tenant_id!r} may not contain ':'; it separates tenant and user")
+        if self.user_id == "":
+            raise ConfigurationError("user_id '' is nobody's; give the user's id, or None for an anonymous caller")
         if self.user_id is not None and "::" in self.user_id:
             raise ConfigurationError(f"user_id {self.user_id!r} may not contain '::'; it separates tenant and user")
         self.roles = set(self.roles)

@@ -13,7 +13,7 @@ GraphwrightError
 │   ├── GraphStoppedError                  .reason .stopped_by .pending_tools
 │   │   └── GraphBudgetExceededError
 │   └── CodeActionBudgetError              .max_tool_calls .attempts
-├── GuardrailViolation
+├── GuardrailViolation                     .report .direction
 ├── RunTimeoutError (TimeoutError)         .seconds
 ├── RunAbortedError                        .run_id
 ├── DelegationError (RuntimeError)
@@ -193,7 +193,15 @@ class CodeActionBudgetError(GraphExecutionError):
 
 
 class GuardrailViolation(GraphwrightError):
-    """A guard refused an input or an output."""
+    """A guard refused an input or an output. Neither the message nor the report holds what was refused."""
+
+    def __init__(self, report: Any = None, direction: str = "input") -> None:
+        self.report = report
+        """The `ScanReport` behind it, where there is one."""
+        self.direction = direction
+        """Where it was refused, such as `input` or `output`."""
+        where = direction.replace("_", " ").capitalize()
+        super().__init__(f"{where} blocked by safety policy.")
 
 
 class RunTimeoutError(GraphwrightError, TimeoutError):

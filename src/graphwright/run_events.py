@@ -7,7 +7,7 @@ them as read-only.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ __all__ = [
     "ConversationNotSaved",
     "Emit",
     "GraphMutated",
+    "GuardDecided",
     "ModelFinished",
     "ModelStarted",
     "NodeFailed",
@@ -110,6 +111,8 @@ class ModelStarted(_Event):
 
     node: str
     call_id: str
+    messages: Sequence[Any] = field(default=(), repr=False, compare=False)
+    """What it is asked. The list is live: copy it to keep it."""
 
 
 @dataclass(slots=True)
@@ -231,6 +234,22 @@ class ConversationNotSaved(_Event):
 
 
 @dataclass(slots=True)
+class GuardDecided(_Event):
+    """A guard had something to say: it objected, changed or marked something, or could not judge."""
+
+    seam: str
+    """`input`, `output`, `tool_arguments`, `tool_result` or `memory_write`."""
+    action: str
+    guard: str
+    reason: str
+    """Why, without anything of the text."""
+    labels: list[str] = field(default_factory=list)
+    failed: bool = False
+    """Whether the guard, or a part of it, could not judge; with `allow` the text was passed on unjudged."""
+    tool_name: str = ""
+
+
+@dataclass(slots=True)
 class RunPaused(_Event):
     """The run waits for answers, and goes on when all of them are there."""
 
@@ -264,6 +283,7 @@ RunEvent = (
     | ViewChanged
     | RunPaused
     | ConversationNotSaved
+    | GuardDecided
     | RunFinished
 )
 

@@ -47,7 +47,7 @@ class Spent:
 class RunScope:
     """The run that is going on here."""
 
-    __slots__ = ("_run_id", "agent_id", "deadline", "emit", "path", "spent", "usage")
+    __slots__ = ("_run_id", "agent_id", "deadline", "emit", "path", "quiet", "spent", "usage")
 
     def __init__(
         self, run_id: str | None = None, path: str = "", emit: Emit | None = None, deadline: float | None = None
@@ -59,6 +59,8 @@ class RunScope:
         """Names of the enclosing nodes, joined by `/`; empty for the outer graph."""
         self.emit = emit
         """Report an event; `None` when nobody listens."""
+        self.quiet = False
+        """Whether nobody who listens reads text as it is written, so that models need not stream."""
         self.deadline = deadline
         """`time.monotonic()` value at which the run is stopped."""
         self.usage = Usage()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +28,14 @@ from graphwright.exceptions import (
 )
 from graphwright.messages import HumanMessage
 from graphwright.runlog.base import RunLog
-from graphwright.runtime import NOTHING, Durability, Resume, Run, RunRequest, Turn, abandon_run, build_stack
+from graphwright.runtime import NOTHING, CacheUse, Durability, Resume, Run, RunRequest, Turn, abandon_run, build_stack
 
 if TYPE_CHECKING:
     from graphwright.agent._servers import ServerTools
+    from graphwright.agent._shaping import Shaping
     from graphwright.identity import AgentIdentity
     from graphwright.mcp.client import MCPPool
+    from graphwright.strategy import AdaptiveStrategyManager
 
 __all__ = ["Agent"]
 
@@ -50,28 +52,35 @@ class Agent(Sessions):
     identity: Any = None
     """Who the agent is; `None` without an identity."""
 
-    adaptive_strategy: Any = None
+    adaptive_strategy: AdaptiveStrategyManager | None = None
+    """What the agent learned from failed tool calls; `None` while it learns nothing."""
 
     def __init__(
         self,
         engine: PromptGraphEngine,
         *,
         max_seconds: float = 0,
-        output_schema: Any = None,
+        output_schema: AnswerSchema | None = None,
         durability: Durability | None = None,
         conversations: AppendingStore | None = None,
         max_messages: int = 0,
         servers: ServerTools | None = None,
         identity: AgentIdentity | None = None,
+        cache: CacheUse | None = None,
+        shaping: Shaping | None = None,
+        guards: Sequence[Any] = (),
     ) -> None:
         """Wrap an engine. Use `build_agent`, which checks what it is given."""
         self._engine = engine
-        self._answer = AnswerSchema(output_schema) if output_schema is not None else None
+        self._answer = output_schema
         self._durability = durability
         self._servers = servers
         if identity is not None:
             self.identity = identity
         self._conversations = conversations
+        self._cache = cache
+        self._flows = shaping.flows if shaping is not None else None
+        self.adaptive_strategy = shaping.strategy if shaping is not None else None
         self._handler = build_stack(
             self._core,
             max_seconds=max_seconds,
@@ -79,6 +88,9 @@ class Agent(Sessions):
             graph=lambda: engine.graph,
             store=conversations,
             max_messages=max_messages,
+            shapers=shaping.layers if shaping is not None else (),
+            cache=cache,
+            guards=guards,
         )
         self._closed = False
 
@@ -173,10 +185,12 @@ class Agent(Sessions):
     ) -> Stream[dict[str, Any]]:
         """Run the agent and yield `{"messages": [...]}` after each step; the last equals what `ainvoke` returns.
 
-        With `resume` the input is None, and a paused run goes on. Leaving the iteration ends the run.
+        With `resume` the input is None, and a paused run goes on. Leaving the iteration ends the run. A cache is not
+        asked.
         """
         self._check(kwargs, resume)
-        return self._stream(RunRequest(input, config, caller, session_id, context, resume=resume), ValuesView())
+        request = RunRequest(input, config, caller, session_id, context, resume=resume, uses_cache=False)
+        return self._stream(request, ValuesView())
 
     def astream_with_tools(
         self,
@@ -332,6 +346,17 @@ class Agent(Sessions):
         turn = Turn(session_id, metadata) if self._conversations is not None else None
         return RunRequest([question], None, caller, session_id, system_prompt=system_prompt, conversation=turn)
 
+    def _kept(self) -> dict[str, Any]:
+        cache = self._cache.cache if self._cache is not None else None
+        return {
+            **super()._kept(),
+            "memory": self.provider,
+            "cache": cache,
+            "flows": self._flows,
+            "lessons": self.adaptive_strategy,
+            "runlog": self.runlog,
+        }
+
     def get_stats(self) -> dict[str, Any]:
         """Return statistics of what was recorded; empty while nothing is."""
         return {}
@@ -365,10 +390,14 @@ class Agent(Sessions):
     async def shutdown(self) -> None:
         """Release what the agent holds. Safe to call again; a run started later is refused."""
         self._closed = True
+        if self.adaptive_strategy is not None:
+            await self.adaptive_strategy.close()
         if self._servers is not None:
             await self._servers.close()
         if self._durability is not None and self._durability.owns_log:
             await self._durability.log.aclose()
+        if self._cache is not None and self._cache.owns_cache:
+            await self._cache.cache.close()
 
     async def __aenter__(self) -> Agent:
         return self
@@ -405,12 +434,15 @@ class Agent(Sessions):
             run_id=request.run_id,
             deadline=request.deadline,
             instructions=request.system_prompt,
+            compaction=request.compaction,
             on_state=request.on_state,
             journal=request.journal,
             history=request.history,
             gate=request.gate,
             spent=request.spent,
             inside=request.inside,
+            answer=request.cached,
+            guards=request.guards,
         )
         if self._answer is not None and result.status == "completed":
             result.output = self._answer.parse(result.output)

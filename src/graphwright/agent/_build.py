@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from graphwright.agent._agent import Agent
 from graphwright.agent._approval import approvals_of, gate_of, server_approver, warn_of_idle_patterns
+from graphwright.agent._caching import cache_use
 from graphwright.agent._options import (
     DEFAULT_MAX_DELEGATION_DEPTH,
     LEFT_OUT,
     GraphOptions,
+    PromptOptions,
     RunOptions,
     ToolOptions,
     agent_id_of,
     conversations_of,
     durability_of,
+    guards_of,
     instructions_text,
     refuse_missing_features,
 )
@@ -25,6 +28,7 @@ from graphwright.agent._patterns import graph_of, node_limit, run_limit
 from graphwright.agent._servers import ServerOptions, ServerTools
 from graphwright.agent._trace import print_tool_result
 from graphwright.cross_agent import owned_by, peer_tools
+from graphwright.engine.answer_schema import AnswerSchema
 from graphwright.engine.execution import PromptGraphEngine
 from graphwright.engine.graph import PromptGraph
 from graphwright.exceptions import ConfigurationError
@@ -109,6 +113,16 @@ async def build_agent(
     on after a crash (`agent.resume`). `on_busy` says what a run does when another is at work on its session
     (`"refuse"` or `"wait"`), `on_paused` what it does when one is paused there (`"refuse"` or `"abandon"`).
 
+    `flow` is a `ConversationFlow`, a subclass or a function that makes one: its prompt comes before `instructions`.
+    `adaptive` is True, an `AdaptiveStrategyConfig` or a dict of its fields: failed tool calls become lessons.
+    `context_engine` is a `ContextEngine`, whose layers come after `instructions`.
+
+    `guardrails` is True for a `SecurityScanner` with its defaults, a scanner, an object with `check_input` or
+    `check_output`, or a list of guards. What the user sends is judged before the run begins, and a reply before anybody
+    sees it.
+
+    `cache` is a `SemanticCache`, or True for one that finds the very same question of the same user again.
+
     `servers` are MCP servers: a mapping of name to spec, or an `mcp.json`. They are connected to here, and their tools
     are the agent's; `agent.shutdown()` ends the sessions. `identity` is an `AgentIdentity`. `mcp_sampling=True` lets
     servers ask the agent's model.
@@ -130,12 +144,7 @@ async def build_agent(
             "memory_max_results": memory_max_results,
             "memory_min_score": memory_min_score,
             "memory_timeout": memory_timeout,
-            "flow": flow,
-            "guardrails": guardrails,
-            "cache": cache,
             "events": events,
-            "adaptive": adaptive,
-            "context_engine": context_engine,
             "code_action": code_action,
         }
     )
@@ -188,8 +197,10 @@ async def build_agent(
         durability=durability_of(runlog, on_busy=on_busy, on_paused=on_paused, agent_id=agent_id),
         identity=identity,
         agent_id=agent_id,
+        guards=guards_of(guardrails),
     )
-    agent = _assemble(model, instructions, tools, graph, run, mcp, approvals)
+    prompts = PromptOptions(flow=flow, adaptive=adaptive, context_engine=context_engine)
+    agent = _assemble(model, instructions, tools, graph, run, mcp, approvals, cache, prompts)
     owned_by(peers, agent)
     await agent.open()
     return agent
@@ -212,9 +223,13 @@ def _assemble(
     run: RunOptions,
     mcp: ServerOptions,
     approvals: Approvals | None,
+    cache: Any,
+    prompts: PromptOptions,
 ) -> Agent:
     built = graph_of(graph)
     own = built is graph.agent_pattern or graph.node_pool is not None
+    # Nodes of the user's own get no instructions that the user did not give.
+    text = "" if own and instructions is None else instructions_text(instructions)
     engine = PromptGraphEngine(
         built,
         model,
@@ -228,8 +243,7 @@ def _assemble(
         max_parallel_tools=tools.max_parallel_tools,
         tool_timeout=tools.tool_timeout,
         trace=print_tool_result if tools.trace_tools else None,
-        # Nodes of the user's own get no instructions that the user did not give.
-        instructions="" if own and instructions is None else instructions_text(instructions),
+        instructions=text,
         human_handler=run.human_handler,
         lightweight_model=run.lightweight_model,
         compaction=graph.context_compaction,
@@ -239,15 +253,19 @@ def _assemble(
     if not mcp.servers:
         warn_of_idle_patterns(approvals, engine)
     engine.agent_id = run.agent_id
+    schema = AnswerSchema(graph.output_schema) if graph.output_schema is not None else None
     return Agent(
         engine,
         servers=_servers(engine, mcp, run, approvals) if mcp.servers else None,
         identity=run.identity,
         max_seconds=run.max_invocation_time,
-        output_schema=graph.output_schema,
+        output_schema=schema,
+        shaping=prompts.shaping(engine, graph, instructions, text),
+        cache=cache_use(cache, engine, instructions=text, output_schema=schema),
         durability=run.durability,
         conversations=run.conversations,
         max_messages=run.max_messages,
+        guards=run.guards,
     )
 
 

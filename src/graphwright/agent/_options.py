@@ -14,6 +14,8 @@ from graphwright.interrupts import MCP_INPUT
 from graphwright.runtime import Durability
 
 if TYPE_CHECKING:
+    from graphwright.agent._shaping import Shaping
+    from graphwright.engine.execution import PromptGraphEngine
     from graphwright.identity import AgentIdentity
     from graphwright.tools.base import ToolSelection
 
@@ -23,9 +25,11 @@ __all__ = [
     "DEFAULT_SYSTEM_PROMPT",
     "LEFT_OUT",
     "GraphOptions",
+    "PromptOptions",
     "RunOptions",
     "ToolOptions",
     "agent_id_of",
+    "guards_of",
     "instructions_text",
     "refuse_missing_features",
 ]
@@ -67,12 +71,7 @@ _OFF: dict[str, tuple[Any, ...]] = {
     "memory_max_results": (5,),
     "memory_min_score": (0.0,),
     "memory_timeout": (5.0,),
-    "flow": (None,),
-    "guardrails": (None, False),
-    "cache": (None, False),
     "events": (None,),
-    "adaptive": (None, False),
-    "context_engine": (None,),
     "code_action": (None,),
 }
 
@@ -215,10 +214,60 @@ class RunOptions:
     max_messages: int = 0
     """How many of the newest messages of a session a run is shown; 0 is all."""
 
+    guards: tuple[Any, ...] = ()
+    """What judges the texts of a run."""
+
     def __post_init__(self) -> None:
         seconds = self.max_invocation_time
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds < 0:
             raise ConfigurationError(f"max_invocation_time is {seconds!r}; give seconds, or 0 for no limit")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PromptOptions:
+    """What makes the system prompt, where it is not the same in every run."""
+
+    flow: Any = None
+    """A `ConversationFlow`, a subclass, or a function that makes one."""
+
+    adaptive: Any = None
+    """How failed tool calls become lessons: True, an `AdaptiveStrategyConfig` or a dict of its fields."""
+
+    context_engine: Any = None
+    """A `ContextEngine`."""
+
+    def shaping(self, engine: PromptGraphEngine, graph: GraphOptions, given: Any, instructions: str) -> Shaping | None:
+        """Return the parts that do it; `None` where no prompt changes.
+
+        Raises:
+            ConfigurationError: one of the options does not fit.
+        """
+        if self.flow is None and self.context_engine is None and self.adaptive in (None, False):
+            return None
+        from graphwright.agent._shaping import shaping_of
+
+        return shaping_of(
+            engine,
+            flow=self.flow,
+            adaptive=self.adaptive,
+            context_engine=self.context_engine,
+            compaction=graph.context_compaction,
+            given="" if given is None else instructions_text(given),
+            instructions=instructions,
+        )
+
+
+def guards_of(guardrails: Any) -> tuple[Any, ...]:
+    """Return the guards that the keyword of `build_agent` asks for.
+
+    Raises:
+        ConfigurationError: something there is no guard.
+    """
+    if guardrails is None or guardrails is False:
+        return ()
+    from graphwright.guardrails import as_guards
+
+    return as_guards(guardrails)
 
 
 def conversations_of(store: Any, max_messages: Any) -> AppendingStore | None:

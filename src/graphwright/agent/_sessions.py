@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from graphwright.caller import CallerContext, get_current_caller
-from graphwright.exceptions import FeatureOffError, SessionAccessDenied, StoreUnavailable
+from graphwright.agent._purging import purge
+from graphwright.caller import CallerContext, get_current_caller, isolation_key_of
+from graphwright.exceptions import ConfigurationError, FeatureOffError, SessionAccessDenied, StoreUnavailable
 
 if TYPE_CHECKING:
     from graphwright.conversations.base import AppendingStore, SessionInfo
+    from graphwright.prompts.flows import ConversationFlow
+    from graphwright.runtime.layers.flow import Flows
 
 __all__ = ["Sessions", "caller_of"]
 
@@ -18,6 +21,7 @@ class Sessions:
     """What `Agent` has of sessions. A session that has an owner is nobody else's business."""
 
     _conversations: AppendingStore | None = None
+    _flows: Flows | None = None
 
     async def get_session(
         self, session_id: str, *, user_id: str | None = None, caller: CallerContext | None = None, admin: bool = False
@@ -80,6 +84,39 @@ class Sessions:
         if await self._session(session_id, caller_of(calling_user_id, caller), admin=admin) is None:
             return
         await self._store().update_session(session_id, user_id=user_id, title=title, metadata=metadata)
+
+    def get_flow(
+        self, session_id: str | None = None, *, user_id: str | None = None, caller: CallerContext | None = None
+    ) -> ConversationFlow | None:
+        """Return a copy of the flow of a conversation as it was after its last turn in this process.
+
+        `None` where there was none, or the agent has no flow.
+        """
+        if self._flows is None:
+            return None
+        asking = caller_of(user_id, caller)
+        return self._flows.of((isolation_key_of(asking if asking is not None else get_current_caller()), session_id))
+
+    async def purge_user(self, user_id: str | None = None, *, caller: CallerContext | None = None) -> dict[str, int]:
+        """Remove a person from everything that the agent keeps; return how much was removed, by store.
+
+        The stores are `conversations` (sessions), `memory`, `cache` (answers), `flows`, `lessons` and `runlog`
+        (threads), as far as there are any. A user of a tenant is given as `caller`. When a store fails, the others are
+        purged all the same, and then its error is raised: purge again.
+
+        Raises:
+            ConfigurationError: nobody is named.
+            ThreadBusy: a run of theirs is at work; everything else is removed.
+        """
+        person = caller_of(user_id, caller)
+        owner = person.isolation_key if person is not None else None
+        if person is None or owner is None:
+            raise ConfigurationError("nobody is named; give user_id=, or caller= with a user id")
+        return await purge(owner, person, **self._kept())
+
+    def _kept(self) -> dict[str, Any]:
+        """Return everything that keeps data of callers, by name."""
+        return {"conversations": self._conversations}
 
     def _store(self) -> AppendingStore:
         if self._conversations is None:

@@ -20,7 +20,7 @@ from graphwright.agent.stream_events import (
     ToolStartEvent,
 )
 from graphwright.engine.result import RunResult
-from graphwright.exceptions import ModelError, RunTimeoutError
+from graphwright.exceptions import GuardrailViolation, ModelError, RunTimeoutError
 from graphwright.messages import text_of
 from graphwright.run_events import Restarted, Retrying, RunEvent, TextDelta, ToolFinished, ToolProgress, ToolStarted
 
@@ -92,6 +92,8 @@ class ToolsView:
         """Return the last event of a run without an answer; a run that ran out of time only raises."""
         if isinstance(error, RunTimeoutError):
             return ()
+        if isinstance(error, GuardrailViolation):
+            return (ErrorEvent(message=str(error), recoverable=False),)
         cause = error.__cause__ or error
         return (ErrorEvent(message=_FAILED, recoverable=isinstance(cause, ModelError) and cause.retryable),)
 

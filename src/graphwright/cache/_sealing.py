@@ -5,18 +5,26 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from operator import mul
 from typing import Any
 
 from graphwright.exceptions import ConfigurationError, MissingExtraError
 
-__all__ = ["Kept", "Sealer", "pack", "similarity", "unpack"]
+__all__ = ["Kept", "Sealer", "likeness", "pack", "unit", "unpack"]
 
 _NONCE = 12
+_SIZE = struct.Struct("<I")
+
+
+_dot: Callable[[Sequence[float], Sequence[float]], float] = getattr(
+    math, "sumprod", lambda one, other: sum(map(mul, one, other))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +35,40 @@ class Kept:
     text: str
     output: Any
     stored_at: float
-    vector: tuple[float, ...] | None
+    vector: Sequence[float] | None = None
+    """That of the question, of length 1."""
 
 
 def pack(kept: Kept) -> bytes:
-    """Return an answer as bytes.
+    """Return an answer as bytes: the size of the vector, the vector, and the rest as JSON.
 
     Raises:
         TypeError: its output is no plain data, or would not come back as it is.
     """
-    output = json.dumps(kept.output, ensure_ascii=True, allow_nan=False)
-    if json.loads(output) != kept.output:
+    rest = json.dumps([kept.question, kept.text, kept.output, kept.stored_at], allow_nan=False)
+    if json.loads(rest)[2] != kept.output:
         raise TypeError(f"the output {type(kept.output).__name__} does not survive JSON")
-    vector = "" if kept.vector is None else base64.b64encode(struct.pack(f"<{len(kept.vector)}f", *kept.vector)).decode()
-    return json.dumps([kept.question, kept.text, kept.output, kept.stored_at, vector]).encode()
+    vector = kept.vector or ()
+    return struct.pack(f"<I{len(vector)}f", len(vector), *vector) + rest.encode()
 
 
 def unpack(value: bytes) -> Kept:
     """Return the answer that `pack` wrote."""
-    question, text, output, stored_at, packed = json.loads(value)
-    raw = base64.b64decode(packed)
-    vector = struct.unpack(f"<{len(raw) // 4}f", raw) if raw else None
-    return Kept(question, text, output, stored_at, vector)
+    (size,) = _SIZE.unpack_from(value)
+    return Kept(*json.loads(value[_SIZE.size + 4 * size :]))
+
+
+def likeness(vector: Sequence[float], value: bytes) -> float:
+    """Return the cosine of a vector of length 1 and that of a packed answer; 0 where they cannot be compared."""
+    (size,) = _SIZE.unpack_from(value)
+    return _dot(vector, struct.unpack_from(f"<{size}f", value, _SIZE.size)) if size == len(vector) else 0.0
+
+
+def unit(vector: Sequence[float]) -> tuple[float, ...] | None:
+    """Return the vector with the length 1; `None` for one that has no direction."""
+    made = tuple(map(float, vector))
+    length = math.sqrt(_dot(made, made))
+    return tuple(each / length for each in made) if 0 < length < math.inf else None
 
 
 class Sealer:
@@ -107,11 +127,3 @@ def _key_bytes(key: str | bytes) -> bytes:
             "base64.urlsafe_b64encode(os.urandom(32))"
         )
     return raw
-
-
-def similarity(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the cosine of two vectors; 0 where they cannot be compared."""
-    if len(one) != len(other):
-        return 0.0
-    length = (sum(a * a for a in one) * sum(b * b for b in other)) ** 0.5
-    return sum(a * b for a, b in zip(one, other, strict=True)) / length if length > 0 else 0.0

@@ -112,7 +112,10 @@ class CacheBackend(Protocol):
         ...
 
     async def put(self, entry: CacheEntry, *, generation: int, most_of_partition: int, most: int) -> bool:
-        """Keep a value, unless the partition was emptied since; return whether it was kept. What runs out first makes room."""
+        """Keep a value, unless the partition was emptied since; return whether it was kept.
+
+        Where there are too many, what runs out first goes.
+        """
         ...
 
     async def invalidate(self, partition: str) -> int:

@@ -13,6 +13,7 @@ __all__ = ["RedisBackend"]
 
 _PREFIX = re.compile(r"[A-Za-z0-9_.:\-]{0,100}")
 _MOST_OF_GROUP = 1000
+_CONNECTIONS = 20
 
 # Every index is a sorted set of "partition:group:name:owner", by the time at which the value runs out.
 _SHARED = """
@@ -152,11 +153,19 @@ class RedisBackend:
     def _connected(self) -> Any:
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            from redis.asyncio import Redis
+            from redis.asyncio import BlockingConnectionPool, Redis
+            from redis.asyncio.retry import Retry
+            from redis.backoff import NoBackoff
 
             # A connection belongs to the loop that opened it; those of a loop that has ended go with it.
-            self._client = Redis.from_url(
-                self._url, socket_timeout=self._timeout, socket_connect_timeout=self._timeout, max_connections=50
+            pool = BlockingConnectionPool.from_url(
+                self._url,
+                max_connections=_CONNECTIONS,
+                timeout=self._timeout,
+                socket_timeout=self._timeout,
+                socket_connect_timeout=self._timeout,
+                retry=Retry(NoBackoff(), 1),  # once, for a connection that went stale; a cache is not waited for
             )
+            self._client = Redis.from_pool(pool)
             self._loop = loop
         return self._client

@@ -11,11 +11,11 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, TypeVar, cast
 
-from graphwright.cache._sealing import Kept, Sealer, pack, similarity, unpack
+from graphwright.cache._sealing import Kept, Sealer, likeness, pack, unit, unpack
 from graphwright.cache.base import CacheBackend, CachedAnswer, CacheEntry, CacheLookup, CacheQuery, CacheStats
 from graphwright.cache.memory import MemoryBackend
 from graphwright.caller import CallerContext, IsolationKey, isolation_key_of
-from graphwright.exceptions import ConfigurationError
+from graphwright.exceptions import ConfigurationError, StoreUnavailable
 from graphwright.models.base import Embedder
 from graphwright.tools.base import Tool
 
@@ -27,6 +27,9 @@ T = TypeVar("T")
 CacheScope = Literal["per_user", "per_session", "shared"]
 """Who is given an answer: the user who got it, the same user in the same session, or everybody."""
 
+_AT_A_TIME = 100
+_ROUNDING = 1e-6
+"""What is lost where a vector is kept in 32 bits."""
 _FIGURES = re.compile(r"\w*\d[\w.,:/-]*")
 _Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 
@@ -92,7 +95,9 @@ class SemanticCache:
         _check_above_zero(default_ttl=default_ttl, timeout=timeout)
         _check_count(max_entries_per_user=max_entries_per_user, max_total_entries=max_total_entries)
         if not 0 < similarity_threshold <= 1:
-            raise ConfigurationError(f"similarity_threshold is {similarity_threshold!r}; give a number above 0, up to 1")
+            raise ConfigurationError(
+                f"similarity_threshold is {similarity_threshold!r}; give a number above 0, up to 1"
+            )
         if scope not in ("per_user", "per_session", "shared"):
             raise ConfigurationError(f"scope is {scope!r}; use 'per_user', 'per_session' or 'shared'")
         if scope == "shared" and not shared_data_acknowledged:
@@ -139,7 +144,9 @@ class SemanticCache:
             return False
         try:
             async with asyncio.timeout(self._timeout):
-                kept = await self._put(query, Kept(query.question, text, output, time.time(), lookup.vector), seconds, lookup)
+                kept = await self._put(
+                    query, Kept(query.question, text, output, time.time(), lookup.vector), seconds, lookup
+                )
         except (TypeError, ValueError) as error:
             logger.debug("an answer cannot be kept: %s", error)
             return False
@@ -166,13 +173,19 @@ class SemanticCache:
     async def purge_user(self, user_id: str | None, *, tenant_id: str | None = None) -> int:
         """Delete every answer that this user's runs have left, and return how many; `None` is the anonymous.
 
-        `user_id` may also be an isolation key, with the tenant in it. What fails here is raised.
+        `user_id` may also be an isolation key, with the tenant in it.
+
+        Raises:
+            StoreUnavailable: some of them may still be there.
         """
         if isinstance(user_id, IsolationKey) or (user_id is not None and tenant_id is None):
             owner = IsolationKey(user_id)
         else:
             owner = isolation_key_of(CallerContext(user_id=user_id, tenant_id=tenant_id))
-        return await self._backend.purge_owner(self._sealer.name("owner", owner), self._partition(owner))
+        try:
+            return await self._backend.purge_owner(self._sealer.name("owner", owner), self._partition(owner))
+        except Exception as error:  # whoever wants to be forgotten must hear that they are not
+            raise StoreUnavailable(f"the answers of a user could not be deleted, so try again: {error}") from error
 
     async def stats(self) -> CacheStats:
         """Return what the cache has done since it was made."""
@@ -197,21 +210,22 @@ class SemanticCache:
     def is_write(self, tool: Tool) -> bool:
         """Return whether a call of this tool may change what later answers depend on.
 
-        A tool that does not say that it only reads counts as one that writes.
+        A tool that does not say that it only reads, by `risk_level = 0`, counts as one that writes.
         """
         names = (tool.name, *tool.other_names)
         if _matches(names, self._write_tools):
             return True
         if _matches(names, self._read_only_tools):
             return False
-        return tool.risk_level is None or tool.risk_level > 0
+        return not _only_reads(tool)
 
     async def _look(self, query: CacheQuery) -> CacheLookup:
         partition, group = self._partition(query.owner), self._group(query)
         await self._settle(partition)
         value, generation = await self._backend.get(partition, group, self._sealer.name(query.question))
         if value is not None:
-            kept = self._opened(value, partition, group)
+            opened = self._opened(value, partition, group)
+            kept = None if opened is None else unpack(opened)
             if kept is not None and kept.question == query.question:
                 return CacheLookup(answer=_answer(kept, 1.0), generation=generation)
         if self._embed is None or self._seconds(query.question) <= 0:
@@ -219,22 +233,27 @@ class SemanticCache:
         vector = await self._vector(query.question)
         if vector is None:
             return CacheLookup(generation=generation)
-        answer = self._alike(query.question, vector, await self._backend.group(partition, group), (partition, group))
+        answer = await self._alike(query.question, vector, partition, group)
         return CacheLookup(answer=answer, generation=generation, vector=vector)
 
-    def _alike(
-        self, question: str, vector: tuple[float, ...], values: Sequence[bytes], place: tuple[str, str]
-    ) -> CachedAnswer | None:
-        best, likeness, figures = None, self._threshold, _figures(question)
-        for value in values:
-            kept = self._opened(value, *place)
-            if kept is None or kept.vector is None:
+    async def _alike(self, question: str, vector: tuple[float, ...], partition: str, group: str) -> CachedAnswer | None:
+        found: list[tuple[float, bytes]] = []
+        for number, value in enumerate(await self._backend.group(partition, group), 1):
+            if number % _AT_A_TIME == 0:
+                await asyncio.sleep(0)  # so that many answers hold nobody else up
+            opened = self._opened(value, partition, group)
+            if opened is None:
                 continue
-            found = similarity(vector, kept.vector)
+            like = likeness(vector, opened)
+            if like >= self._threshold - _ROUNDING:
+                found.append((like, opened))
+        figures = _figures(question)
+        for like, opened in sorted(found, reverse=True):
+            kept = unpack(opened)
             # Order 17 and order 18 are alike to every embedder, and their answers are not.
-            if found >= likeness and _figures(kept.question) == figures:
-                best, likeness = kept, found
-        return None if best is None else _answer(best, likeness)
+            if _figures(kept.question) == figures:
+                return _answer(kept, min(1.0, like))
+        return None
 
     async def _put(self, query: CacheQuery, kept: Kept, seconds: float, lookup: CacheLookup) -> bool:
         assert lookup.generation is not None
@@ -250,9 +269,7 @@ class SemanticCache:
             seconds=seconds,
         )
         most = self._most if self.scope == "shared" else min(self._most_of_user, self._most)
-        return await self._backend.put(
-            entry, generation=lookup.generation, most_of_partition=most, most=self._most
-        )
+        return await self._backend.put(entry, generation=lookup.generation, most_of_partition=most, most=self._most)
 
     async def _settle(self, partition: str) -> None:
         if partition in self._owed:
@@ -263,15 +280,14 @@ class SemanticCache:
         assert self._embed is not None
         try:
             (vector,) = await self._embed([question])
-            made = tuple(map(float, vector))
+            return unit(vector)
         except Exception:  # the same question is still found
             self._failed("the embedder failed")
             return None
-        return made if made and all(map(math.isfinite, made)) else None
 
-    def _opened(self, value: bytes, *place: str) -> Kept | None:
+    def _opened(self, value: bytes, *place: str) -> bytes | None:
         try:
-            return unpack(self._sealer.open(value, *place))
+            return self._sealer.open(value, *place)
         except Exception:  # another key, or changed where it was kept
             self._failed("a kept answer cannot be read")
             return None
@@ -300,6 +316,17 @@ def _answer(kept: Kept, likeness: float) -> CachedAnswer:
 
 def _figures(text: str) -> list[str]:
     return sorted(found.rstrip(".,:/-").casefold() for found in _FIGURES.findall(text))
+
+
+def _only_reads(tool: Tool) -> bool:
+    """Return whether the tool, or the function or tool that it is made of, was declared to have the risk 0."""
+    inside = [getattr(tool, name, None) for name in ("tool", "function")]
+    for source in [tool, *inside, *[getattr(each, "metadata", None) for each in (tool, *inside)]]:
+        for name in ("risk_level", "risk_hint"):
+            found = source.get(name) if isinstance(source, dict) else getattr(source, name, None)
+            if found is not None:
+                return type(found) is int and found == 0
+    return False
 
 
 def _matches(names: Collection[str], patterns: Collection[str]) -> bool:

@@ -16,6 +16,7 @@ from graphwright.usage import Usage
 if TYPE_CHECKING:
     from graphwright.engine.hooks import Hooks
     from graphwright.engine.journal import Frame, Journal
+    from graphwright.guardrails.base import RunChecks
     from graphwright.models.base import ChatModel, ModelReply
     from graphwright.run_events import Emit
     from graphwright.tools import ToolSet
@@ -67,6 +68,7 @@ class NodeContext(RunScope):
         "caller_config",
         "compaction",
         "gate",
+        "guards",
         "hooks",
         "human_handler",
         "instructions",
@@ -105,6 +107,7 @@ class NodeContext(RunScope):
         journal: Journal | None = None,
         gate: ToolGate | None = None,
         tool_selector: ToolSelection | None = None,
+        guards: RunChecks | None = None,
     ) -> None:
         self._run_id = run_id
         self.agent_id = ""
@@ -143,6 +146,8 @@ class NodeContext(RunScope):
         """What the frames of this context begin with."""
         self.gate = gate
         """What judges every tool call before it runs."""
+        self.guards = guards
+        """What judges the texts of the run; `None` where nothing does."""
         self.tool_selector = tool_selector
         """What shortens and selects the tools that models are told of; `None` tells them of all, in full."""
 
@@ -161,6 +166,10 @@ class NodeContext(RunScope):
         if self.lightweight_model is not None and NodeFlag.LIGHTWEIGHT in getattr(node, "flags", ()):
             return self.lightweight_model
         return self.model
+
+    def held(self, model: ChatModel) -> ChatModel:
+        """Return a model as this run may ask it: with guards, its replies wait for their verdict."""
+        return model if self.guards is None else self.guards.held(model)
 
     def tool_run(self, node: str, state: GraphState, **options: Any) -> ToolRun:
         """Return the settings under which a node's calls are answered: those of the run, and `options` of `ToolRun`."""

@@ -51,6 +51,7 @@ from graphwright.tools import as_tools, joined_gates
 if TYPE_CHECKING:
     from graphwright.engine._replay import KnownAnswer
     from graphwright.engine.journal import Inside, Journal
+    from graphwright.guardrails.base import RunChecks
     from graphwright.run_events import Emit, RunEvent
     from graphwright.tools.base import ToolGate, ToolSelection
 
@@ -225,6 +226,8 @@ class PromptGraphEngine:
         spent: Spent | None = None,
         inside: Inside | None = None,
         answer: KnownAnswer | None = None,
+        compaction: ContextCompaction | None = None,
+        guards: RunChecks | None = None,
     ) -> RunResult:
         """Run the graph once and report to `emit`: the one way in which every other method runs it.
 
@@ -247,12 +250,20 @@ class PromptGraphEngine:
                 messages = repair_pairs([*history, *messages], keep_owed=True)
         else:
             messages, values = _recorded_input(journal, input, context, history)
-        if emit is not None and self.agent_id:
-            emit = signed(emit, self.agent_id)
-        run = self._begin(messages, values, config, emit, run_id, deadline, instructions, journal, gate)
+        quiet = False
+        if emit is not None:
+            outer = run_scope.get() if inside is not None else None
+            quiet = outer.quiet if outer is not None else getattr(emit, "quiet", False)
+            if self.agent_id:
+                emit = signed(emit, self.agent_id)
+        run = self._begin(messages, values, config, emit, run_id, deadline, instructions, journal, gate, compaction)
+        if guards is not None:
+            run.context.guards = guards
+            run.context.gate = joined_gates(guards.gate, run.context.gate)
         if on_state is not None:
             on_state(run.state)
         run_context = run.context
+        run_context.quiet = quiet
         if inside is not None:
             run_context.outer_frame, run_context.path = inside.frame, inside.path
         elif journal is not None:
@@ -300,6 +311,7 @@ class PromptGraphEngine:
         instructions: str | None,
         journal: Journal | None = None,
         gate: ToolGate | None = None,
+        compaction: ContextCompaction | None = None,
     ) -> GraphRun:
         caller_config = dict(config) if config else None
         node_context = NodeContext(
@@ -314,10 +326,10 @@ class PromptGraphEngine:
             tool_summary=self._tool_summary,
             trace=self._trace,
             instructions=self._instructions if instructions is None else instructions,
-            prepared=self._prepared if instructions is None else None,
+            prepared=self._prepared if instructions is None and compaction is None else None,
             human_handler=self._human_handler,
             lightweight_model=self._lightweight_model,
-            compaction=self._compaction,
+            compaction=self._compaction if compaction is None else compaction,
             journal=journal,
             gate=joined_gates(gate, self._gate),
             tool_selector=self._tool_selector,

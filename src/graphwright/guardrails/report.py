@@ -53,6 +53,8 @@ class ScanReport:
     caller_roles: frozenset[str] = frozenset()
     scanners_skipped: list[str] = field(default_factory=list)
     """Scanners that are on and have nothing to work with, and those that failed where `fail_open` lets it pass."""
+    failed: list[str] = field(default_factory=list)
+    """Those of the skipped that failed."""
     direction: Seam = "input"
 
     @property

@@ -60,7 +60,7 @@ def all_views(text: str) -> list[View]:
     """Return the plain views, and the disguises that only instructions wear: spaced, leet, turned and shifted."""
     found = plain_views(text)
     clear = found[-1]
-    spaced = _substituted(clear, _SPACED, _without_gaps)
+    spaced = _substituted(clear, _SPACED, _without_gaps) if _CLEARLY_SPACED.search(clear.text) else None
     if spaced is not None:
         found.append(View(spaced.text, spaced.places, loose=True))
     if _LEET_WORD.search(clear.text):
@@ -73,17 +73,83 @@ def all_views(text: str) -> list[View]:
 
 
 _INVISIBLE = frozenset(
-    [0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0, *range(0x180B, 0x1810)]
-    + [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), *range(0xFE00, 0xFE10)]
-    + [*range(0xE0000, 0xE0020), 0xE007F, *range(0xE0100, 0xE01F0)]
+    [
+        *(0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0, 0xE007F),
+        *(*range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)),
+        *(*range(0xFE00, 0xFE10), *range(0xE0000, 0xE0020), *range(0xE0100, 0xE01F0)),
+    ]
 )
-_LOOKALIKES = dict(
-    zip(
-        "авеёкмнорстухіјѕԁһӏԛԝѵꓲАВЕКМНОРСТУХІЈЅԌαβγεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɑɡɩոսցհօ",
-        "abeekmhopctyxijsdhlqwviABEKMHOPCTYXIJSGabyeiknoptuxABEZHIKMNOPTYXiaginughо".replace("о", "o"),
-        strict=True,
-    )
-)
+_LOOKALIKES = {
+    pair[0]: pair[1]
+    for pair in [
+        "аa",
+        "вb",
+        "еe",
+        "кk",
+        "мm",
+        "нh",
+        "оo",
+        "рp",
+        "сc",
+        "тt",
+        "уy",
+        "хx",
+        "іi",
+        "јj",
+        "ѕs",
+        "ԁd",
+        "һh",
+        "ӏl",
+        "ԛq",
+        "ԝw",
+        "АA",
+        "ВB",
+        "ЕE",
+        "КK",
+        "МM",
+        "НH",
+        "ОO",
+        "РP",
+        "СC",
+        "ТT",
+        "УY",
+        "ХX",
+        "ІI",
+        "ЈJ",
+        "ЅS",
+        "αa",
+        "εe",
+        "ιi",
+        "κk",
+        "νv",
+        "οo",
+        "ρp",
+        "τt",
+        "υu",
+        "χx",
+        "ΑA",
+        "ΒB",
+        "ΕE",
+        "ΖZ",
+        "ΗH",
+        "ΙI",
+        "ΚK",
+        "ΜM",
+        "ΝN",
+        "ΟO",
+        "ΡP",
+        "ΤT",
+        "ΥY",
+        "ΧX",
+        "ıi",
+        "ɑa",
+        "ɡg",
+        "ոn",
+        "սu",
+        "օo",
+    ]
+}
+"""Letters of other scripts -> the Latin letter that they look like."""
 
 
 def _fold_char(char: str) -> str:
@@ -219,7 +285,8 @@ _ENCODINGS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]],
     (re.compile(r"(?<![\w+/-])[A-Za-z0-9+/_-]{12,}(?:\r?\n[A-Za-z0-9+/_-]{4,})*={0,2}(?![\w+/=])"), _from_base64),
 )
 
-_SPACED = re.compile(r"(?<![^\W_])(?:[^\W_](?:[ .\-_*|]|  )){5,}[^\W_](?![^\W_])")
+_SPACED = re.compile(r"(?<![^\W_])(?<![^\W_][ .\-_*|])(?:[^\W_][ .\-_*|])+[^\W_](?![^\W_])")
+_CLEARLY_SPACED = re.compile(r"(?:(?<![^\W_])[^\W_][ .\-_*|]){4,}")
 
 
 def _without_gaps(match: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ from graphwright.models.joining import ChunkJoiner
 from graphwright.models.reply import finish_reason_of, joined_reply, reply_of
 from graphwright.models.retry import DEFAULT_RETRY, NO_RETRY, RetryPolicy
 from graphwright.run_events import ModelFinished, ModelStarted, Restarted, Retrying, TextDelta, ThinkingDelta
+from graphwright.run_scope import run_scope
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessageChunk
@@ -42,7 +43,7 @@ async def call_model(
 ) -> ModelReply:
     """Ask the model, again where that can help, and return its answer in one form.
 
-    With `emit` the answer is streamed where the model can, and every step is reported. A failed attempt whose text was
+    With `emit` the answer is streamed where the model can and the run is not quiet, and every step is reported. A failed attempt whose text was
     already shown is followed by a `Restarted` event before anything else of the call is shown. A client that retries by
     itself is asked once. When cancelled, the provider's stream is closed before this returns.
 
@@ -137,12 +138,17 @@ class _Call:
     shown: list[str] = field(default_factory=list)
     """The text of this attempt that was shown."""
     thought: bool = False
+    quiet: bool = False
+    """Whether the answer is taken in one piece and its text not shown."""
     sink_error: BaseException | None = None
     """What the listener raised: no failure of the model."""
 
     async def run(self, policy: RetryPolicy) -> ModelReply:
         """Ask until there is an answer or no hope."""
-        await self.emit(ModelStarted(self.node, self.call_id, run_id=self.run_id, path=self.path))
+        scope = run_scope.get()
+        self.quiet = scope is not None and scope.quiet
+        asked = self.request.messages
+        await self.emit(ModelStarted(self.node, self.call_id, asked, run_id=self.run_id, path=self.path))
         attempt = 0
         while True:
             attempt += 1
@@ -175,12 +181,14 @@ class _Call:
         model, request = self.model, self.request
         report = await start_report(model, request) if request.config else None
         try:
-            if model.capabilities.streaming and isinstance(model, StreamingChatModel):
+            if self.quiet:
+                reply = reply_of(await model.complete(request))
+            elif model.capabilities.streaming and isinstance(model, StreamingChatModel):
                 reply = await self._streamed(model, report)
             else:
                 reply = reply_of(await model.complete(request))
                 await self._show_thinking(thinking_of(reply.message))
-            if reply.text and not self.shown:
+            if reply.text and not self.shown and not self.quiet:
                 await self._show(reply.text)
         except BaseException as error:
             if report is not None:

@@ -113,6 +113,11 @@ class ConstrainedToolModel:
         return f"ConstrainedToolModel({self._inner!r})"
 
     @property
+    def model(self) -> TextModel:
+        """The model inside."""
+        return self._inner
+
+    @property
     def name(self) -> str:
         """The name of the model inside."""
         return self._inner.name

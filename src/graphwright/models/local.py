@@ -160,6 +160,11 @@ class LocalText:
         return f"LocalText({str(self._file)!r})"
 
     @property
+    def context_window(self) -> int:
+        """How many tokens prompt and answer may have together."""
+        return self._options.context
+
+    @property
     def name(self) -> str:
         """`local:` and the name of the file."""
         return f"local:{self._file.stem}"

@@ -41,6 +41,11 @@ class ToolsInWords:
         return f"ToolsInWords({self._model!r})"
 
     @property
+    def model(self) -> ChatModel:
+        """The chat model inside."""
+        return self._model
+
+    @property
     def name(self) -> str:
         """The name of the chat model."""
         return self._model.name

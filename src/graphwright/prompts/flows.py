@@ -73,6 +73,18 @@ class ConversationFlow:
     library: ClassVar[Sequence[Block]] = ()
     """Blocks that are shown once `activate` names them."""
 
+    turn: int
+    """How many messages of the user there were."""
+
+    message: str
+    """The newest of them."""
+
+    data: dict[str, Any]
+    """Yours; texts, numbers, lists and dicts."""
+
+    _phase: str
+    _active: list[str]
+
     def __init__(
         self,
         phases: Iterable[Phase] = (),
@@ -95,7 +107,7 @@ class ConversationFlow:
         self._library = {block.name: block for block in (self.library if library is None else library)}
         self._token_budget = token_budget
         self._inspector = inspector
-        self.data: dict[str, Any] = {}
+        self.data = {}
         self.reset()
         for each in self._phases.values():
             self._set(each)  # refuses two blocks of one name now, not in the middle of a conversation
@@ -181,7 +193,7 @@ class ConversationFlow:
         self._phase = next((each.name for each in self._phases.values() if each.initial), next(iter(self._phases)))
         self.turn = 0
         self.message = ""
-        self._active: list[str] = []
+        self._active = []
         self.data.clear()
 
     def state(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """One run: its request, the layers around it, its streams and its handle."""
 
 from graphwright.runtime.durable import NOTHING, Durability, Resume, abandon_run, find_run
+from graphwright.runtime.layers.cache import CacheUse
 from graphwright.runtime.layers.store import Turn
 from graphwright.runtime.request import RunRequest
 from graphwright.runtime.run import Run, RunEvents
@@ -8,6 +9,7 @@ from graphwright.runtime.stack import Layer, build_stack
 
 __all__ = [
     "NOTHING",
+    "CacheUse",
     "Durability",
     "Layer",
     "Resume",

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from graphwright.cache import CachedAnswer
     from graphwright.caller import CallerContext
+    from graphwright.engine.compaction import ContextCompaction
     from graphwright.engine.journal import Inside, Journal
     from graphwright.engine.state import GraphState
+    from graphwright.guardrails.base import RunChecks
     from graphwright.run_events import Emit
     from graphwright.run_scope import Spent
     from graphwright.runtime.durable import Resume
@@ -48,6 +50,9 @@ class RunRequest:
     system_prompt: str | None = None
     """Instructions for this run in place of the agent's."""
 
+    compaction: ContextCompaction | None = None
+    """How tool loops of this run are compacted, in place of the agent's way."""
+
     thread_id: str | None = None
     """The thread of the run in the run log; `None` takes the session's id, else the run's."""
 
@@ -65,6 +70,9 @@ class RunRequest:
 
     gate: ToolGate | None = None
     """What judges the tool calls of this run."""
+
+    guards: RunChecks | None = None
+    """What judges the texts of this run."""
 
     spent: Spent | None = None
     """Where the run counts its steps; its `stop` ends the run after the node that is at work."""

@@ -12,6 +12,7 @@ from graphwright.runtime.durable import Durability, durable_layer
 from graphwright.runtime.layers.cache import CacheUse, cache_layer
 from graphwright.runtime.layers.caller import caller_layer
 from graphwright.runtime.layers.deadline import deadline_layer
+from graphwright.runtime.layers.prompt import prompt_layer
 from graphwright.runtime.layers.store import store_layer
 from graphwright.runtime.request import RunRequest
 
@@ -33,7 +34,9 @@ def build_stack(
     graph: Callable[[], PromptGraph] | None = None,
     store: AppendingStore | None = None,
     max_messages: int = 0,
+    shapers: Sequence[Layer] = (),
     cache: CacheUse | None = None,
+    guards: Sequence[Any] = (),
 ) -> Handler:
     """Return `core` with the layers that the options ask for around it, outermost first."""
     layers: list[Layer] = [
@@ -49,6 +52,16 @@ def build_stack(
         layers.append(durable_layer(durability, graph))
     if max_seconds:
         layers.append(deadline_layer(max_seconds))
+    if guards:
+        from graphwright.runtime.layers.guard import guard_layer
+
+        # Inside of the deadline, which its verdict counts for, and before everything that the input could reach.
+        layers.append(guard_layer(guards))
+    # A prompt is made within the deadline, from the outside in: flow, memory, strategy, context.
+    layers.extend(shapers)
+    if shapers or durability is not None:
+        # Inside of what makes the prompt: what it made is kept for when the run goes on, and not made again then.
+        layers.append(prompt_layer)
     if cache is not None:
         # Inside of whatever adds to the request, for all of it is a part of the key, and of the log: an answer that
         # is known is a run, too.

@@ -34,7 +34,7 @@ async def around(run: GraphRun, node: Any, call_next: Visit) -> NodeResult:
     request = ModelRequest(
         messages=[SystemMessage(content=SUMMARIZE), HumanMessage(content=text)], config=context.caller_config
     )
-    reply = await context.once_asked(call_model(context.model, request))
+    reply = await context.once_asked(call_model(context.held(context.model), request))
     if reply.usage is not None:
         context.usage.add(reply.usage)
         result.prompt_tokens += reply.usage.input_tokens or 0

@@ -45,6 +45,7 @@ async def ask_model(
     """Ask `model` without tools and add what it cost to the run and to `result`; a listener sees it when `shown`."""
     request = ModelRequest(messages=messages, config=context.caller_config)
     started = perf_counter()
+    model = context.held(model)
     if shown and context.emit is not None:
         asking = call_model(model, request, node=node.name, path=context.path, run_id=context.run_id, emit=context.emit)
     else:

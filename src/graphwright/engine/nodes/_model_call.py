@@ -43,15 +43,16 @@ def ask(node: PromptNode, run: NodeRun, view: list[Any], context: NodeContext) -
     if binding.verbose:
         asking = _told(node, request, emit, run, context)
     elif emit is None:
-        asking = call_model(binding.model, request)
+        asking = call_model(context.held(binding.model), request)
     else:
-        asking = call_model(binding.model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit)
+        model = context.held(binding.model)
+        asking = call_model(model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit)
     return asking if context.journal is None else context.once_asked(asking)
 
 
 async def _told(node: PromptNode, request: ModelRequest, emit: Any, run: NodeRun, context: NodeContext) -> ModelReply:
     """Ask for a node that is flagged `verbose`: the whole prompt and the whole response go to the log."""
-    model = run.binding.model
+    model = context.held(run.binding.model)
     prompt = "\n".join(f"{message.type}: {text_of(message)}" for message in request.messages)
     logger.info("node %r asks model %r:\n%s", node.name, model.name, prompt)
     reply = await call_model(model, request, node=node.name, path=context.path, run_id=context.run_id, emit=emit)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from graphwright._internal.jsonio import dumps
 from graphwright.engine._call_log import CallRecords
 from graphwright.engine.base import NodeContext
 from graphwright.engine.nodes._binding import NodeRun
@@ -53,6 +54,8 @@ def tool_run_of(node_name: str, state: GraphState, context: NodeContext, **optio
             return await hooks.after_tool(name, content, args, state)
 
         around = ToolHooks(before if hooks.pre_tool else None, after if hooks.post_tool else None)
+    if context.guards is not None and context.guards.after_tool is not None:
+        around = _guarded(around, context.guards.after_tool)
     if context.journal is not None:
         options["log"] = CallRecords(context)
     if context.gate is not None:
@@ -72,6 +75,21 @@ def tool_run_of(node_name: str, state: GraphState, context: NodeContext, **optio
         trace=context.trace,
         **options,
     )
+
+
+def _guarded(around: ToolHooks | None, check: Callable[[str, Any, dict[str, Any]], Awaitable[Any]]) -> ToolHooks:
+    """Return the hooks with the guards behind them: what a hook makes of a result is judged, too."""
+    first = around.after if around is not None else None
+    if first is None:
+        return ToolHooks(around.before if around is not None else None, check)
+
+    async def after(name: str, content: Any, args: dict[str, Any]) -> Any:
+        changed = await first(name, content, args)
+        if changed is not None:
+            content = changed if isinstance(changed, (str, list)) else dumps(changed)
+        return await check(name, content, args)
+
+    return ToolHooks(around.before if around is not None else None, after)
 
 
 def owed_calls(messages: Sequence[Any]) -> list[ToolCall]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from graphwright.caller import IsolationKey, get_current_caller, get_current_session_id, isolation_key_of
+from graphwright.exceptions import ConfigurationError
+from graphwright.interrupts import Interrupted
 from graphwright.messages import text_of
 from graphwright.prompts.flows import ConversationFlow, FlowSource
 from graphwright.runtime.layers.prompt import has_prompt, messages_of
@@ -24,6 +27,8 @@ FLOW = "_flow"
 _MOST_KEPT = 10_000
 
 Place = tuple[IsolationKey, str | None]
+
+_NOBODY: Place = (IsolationKey.ANONYMOUS, None)
 
 
 class Flows:
@@ -49,11 +54,15 @@ class Flows:
         flow, text = await self._advanced(request, place, turn)
         own = self._instructions if request.system_prompt is None else request.system_prompt
         request.system_prompt = "\n\n".join(part for part in (text, own) if part)
-        result = await call_next(request)
+        try:
+            result = await call_next(request)
+        except Interrupted:
+            # A part of another run: it goes on with the prompt that it has, and its turn is counted here.
+            self._keep(place, flow)
+            raise
         if turn is not None and turn.version is not None:
             turn.marks[FLOW] = flow.state()
-        if place != (IsolationKey.ANONYMOUS, None):
-            self._keep(place, flow)
+        self._keep(place, flow)
         return result
 
     def of(self, place: Place) -> ConversationFlow | None:
@@ -61,28 +70,29 @@ class Flows:
         found = self._kept.get(place)
         return copy.deepcopy(found) if found is not None else None
 
-    def purge(self, key: IsolationKey) -> int:
+    async def purge_user(self, key: IsolationKey) -> int:
         """Forget every flow of a caller, and return how many there were."""
         theirs = [place for place in self._kept if place[0] == key]
         for place in theirs:
             del self._kept[place]
         return len(theirs)
 
-    async def _advanced(
-        self, request: RunRequest, place: Place, turn: Turn | None
-    ) -> tuple[ConversationFlow, str]:
+    async def _advanced(self, request: RunRequest, place: Place, turn: Turn | None) -> tuple[ConversationFlow, str]:
         said = [text_of(message) for message in messages_of(request) if message.type == "human"]
-        if turn is None and place == (IsolationKey.ANONYMOUS, None):
+        if turn is None and place == _NOBODY:
             # Nobody's: what was said is all that there is to tell where it has got to.
             flow, text = self._source(), ""
             for each in said:
                 text = await flow.next_turn(each)
             return flow, text
         flow = self._found(place, turn)
-        return flow, await flow.next_turn(said[-1] if said else "")
+        text = await flow.next_turn(said[-1] if said else "")
+        if turn is not None:
+            _check_storable(flow)
+        return flow, text
 
     def _found(self, place: Place, turn: Turn | None) -> ConversationFlow:
-        if turn is not None:
+        if turn is not None and turn.version is not None:
             flow = self._source()
             if isinstance(state := turn.found.get(FLOW), dict):
                 flow.restore(state)
@@ -92,7 +102,18 @@ class Flows:
         return self._source() if kept is None else copy.deepcopy(kept)
 
     def _keep(self, place: Place, flow: ConversationFlow) -> None:
+        if place == _NOBODY:
+            return
         self._kept[place] = flow
         self._kept.move_to_end(place)
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)
+
+
+def _check_storable(flow: ConversationFlow) -> None:
+    try:
+        json.dumps(flow.state(), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(
+            f"the data of the flow cannot be kept with the conversation: {error}; keep texts, numbers, lists and dicts"
+        ) from error
