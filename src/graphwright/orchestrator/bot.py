@@ -30,6 +30,7 @@ from graphwright.orchestrator.resuming import Armed
 from graphwright.orchestrator.run import BotRun, BotStream
 from graphwright.orchestrator.saver import as_thread_log
 from graphwright.runtime import NOTHING, Durability, Resume, RunRequest, abandon_run, build_stack
+from graphwright.usage import Usage
 
 __all__ = ["OrchestratorBot"]
 
@@ -415,6 +416,7 @@ class OrchestratorBot(IOrchestratorBot):
             thread_id=result.thread_id,
             goal=str(request.metadata.get("goal", "")),
             pending=result.pending,
+            used_before=request.metadata.get("input_guard_usage"),
         )
 
     def response_after(self, request: RunRequest, states: Sequence[Any], error: BaseException) -> BotResponse:
@@ -433,14 +435,16 @@ class OrchestratorBot(IOrchestratorBot):
             goal=str(request.metadata.get("goal", "")),
             error=reason,
             limit=self.recursion_limit,
+            used_before=request.metadata.get("input_guard_usage"),
         )
 
     async def _rejected(self, request: RunRequest) -> BotResponse | None:
         """Let the input guards look at everything that came with a new goal; return the refusal, if they refuse."""
         if request.resume is not None or not self._setup.input_guards:
             return None
+        usage = Usage()
         for text in given_texts(request.input, request.context or {}):
-            verdict = await evaluate_io_guards(self._setup.input_guards, text, stage="input")
+            verdict = await evaluate_io_guards(self._setup.input_guards, text, stage="input", usage=usage)
             if not verdict.allowed:
                 response = response_of(
                     [],
@@ -449,10 +453,14 @@ class OrchestratorBot(IOrchestratorBot):
                     thread_id=request.thread_id or "",
                     goal=str(request.metadata.get("goal", "")),
                     error=REJECTED.format(reason=verdict.reason),
+                    used_before=usage.as_dict(),
                 )
                 response["guard_events"] = [dict(event) for event in verdict.events]
                 response["rejected_by"] = {"guard": verdict.guard, "reason": verdict.reason}
                 return response
+        if usage.total_tokens:
+            # The judges of the input are a part of what the run costs.
+            request.metadata = {**request.metadata, "input_guard_usage": usage.as_dict()}
         return None
 
     async def _core(self, request: RunRequest) -> RunResult:

@@ -88,12 +88,13 @@ def response_of(
     pending: Sequence[Interrupt] = (),
     error: str = "",
     limit: int = 0,
+    used_before: Mapping[str, int | None] | None = None,
 ) -> BotResponse:
     """Return the response of a run; it is about this run only."""
     updates = [output["update"] for _, output in visits]
     report, passed = "", True
     plan: list[Any] = []
-    usage = dict.fromkeys(_FIGURES, 0)
+    usage = {name: (used_before or {}).get(name) or 0 for name in _FIGURES}
     tools, events, thoughts = [], [], []
     for update in updates:
         report = update.get("final_report", report)

@@ -146,7 +146,7 @@ def as_guards(value: Iterable[Any] | None, *, name: str) -> tuple[Any, ...]:
         return ()
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise ConfigurationError(f"{name} is {value!r}; give a list of guards")
-    guards = tuple(value)
+    guards = tuple(_own(entry, name) for entry in value)
     for guard in guards:
         if isinstance(guard, type):
             raise ConfigurationError(f"{name} has the class {guard.__name__!r}; give an object of it")
@@ -155,6 +155,15 @@ def as_guards(value: Iterable[Any] | None, *, name: str) -> tuple[Any, ...]:
         if not _takes_one(guard):
             raise ConfigurationError(f"{name} has {guard!r}, which cannot be called with one argument; let it take one")
     return guards
+
+
+def _own(entry: Any, name: str) -> Any:
+    """Return an entry as a bot asks it: a guard of `graphwright.guardrails` is asked at the seam of the argument."""
+    if callable(entry) or not callable(getattr(entry, "judge", None)):
+        return entry
+    from graphwright.orchestrator.guards.shared import shared_guard
+
+    return shared_guard(entry, name)
 
 
 def _takes_one(guard: Any) -> bool:

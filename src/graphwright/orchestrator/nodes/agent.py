@@ -17,6 +17,7 @@ from graphwright.orchestrator.nodes._base import BotNode, after_answer, route_of
 from graphwright.orchestrator.output import held_reply, verdict_in
 from graphwright.orchestrator.prompts import IMAGE_NOT_SHOWN, WITHDRAWN
 from graphwright.orchestrator.system_prompt import dynamic_text, stable_text
+from graphwright.run_events import Emit, Retrying, RunEvent
 from graphwright.tools import ToolSet
 from graphwright.types import ToolSpec
 
@@ -80,13 +81,13 @@ class AgentNode(BotNode):
             config=context.caller_config,
         )
         model = setup.vision if looks else setup.strong
-        holds = bool(setup.output_guards) and setup.buffer_output
-        if context.emit is None or holds:
+        emit = context.emit
+        if emit is not None and setup.output_guards and setup.buffer_output:
+            emit = _without_text(emit)
+        if emit is None:
             asking = call_model(model, request)
         else:
-            asking = call_model(
-                model, request, node=self.name, path=context.path, run_id=context.run_id, emit=context.emit
-            )
+            asking = call_model(model, request, node=self.name, path=context.path, run_id=context.run_id, emit=emit)
         return held_reply(setup, asking, state) if setup.output_guards else asking
 
     def _specs(self, state: GraphState) -> Sequence[ToolSpec]:
@@ -116,6 +117,16 @@ class AgentNode(BotNode):
         if self.setup.vision is self.setup.strong:
             return messages
         return [_told_of_images(message) if _has_images(message) else message for message in messages]
+
+
+def _without_text(emit: Emit) -> Emit:
+    """Return a sink that hears of retries at once, and of nothing that the guards have not seen."""
+
+    async def held(event: RunEvent) -> None:
+        if isinstance(event, Retrying):
+            await emit(event)
+
+    return held
 
 
 def tools_of(setup: BotSetup, state: GraphState) -> ToolSet:
