@@ -345,7 +345,6 @@ def test_a_state_without_a_limit_is_not_trimmed(limit: int) -> None:
         (CallerContext("a:b", "acme"), "acme::a:b"),
         (CallerContext("ann", ""), "ann"),
         (CallerContext(None, "acme"), None),
-        (CallerContext(""), ""),
     ],
 )
 def test_callers_are_kept_apart_by_one_key(caller: CallerContext, key: str | None) -> None:
