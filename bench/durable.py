@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 import tempfile
 import time
 import tracemalloc
-from pathlib import Path
 
 from graphwright import OrchestratorBot
 from graphwright.messages import AIMessage
@@ -56,6 +56,11 @@ def bot(log: object, folder: str, rounds: int = ROUNDS) -> OrchestratorBot:
     )
 
 
+def size_of(file: str) -> int:
+    """Return the bytes of a file."""
+    return os.path.getsize(file)
+
+
 async def many_at_once(folder: str) -> None:
     """CPU of a durable round, alone and with 100 runs at once."""
     for count in (1, 100):
@@ -65,7 +70,7 @@ async def many_at_once(folder: str) -> None:
         started = time.process_time()
         await asyncio.gather(*(agent.arun("go", thread_id=f"t{n}") for n in range(count)))
         used = (time.process_time() - started) / count / ROUNDS
-        size = Path(f"{folder}/many{count}.db").stat().st_size
+        size = size_of(f"{folder}/many{count}.db")
         await log.aclose()
         print(f"durable round, {count} at once: {used * 1e3:.3f} ms CPU; file {size / 1024:.0f} KB")
 

@@ -119,16 +119,6 @@ async def test_a_missing_model_says_how_to_give_one() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"sandbox": True},
-        {"observer": object()},
-        {"observer_agent_id": "x"},
-        {"observe": True},
-        {"memory": object()},
-        {"memory_auto_store": True},
-        {"memory_max_results": 3},
-        {"memory_min_score": 0.5},
-        {"memory_timeout": 1.0},
-        {"events": object()},
         {"code_action": {"exec_timeout": 3}},
     ],
     ids=lambda options: next(iter(options)),

@@ -14,6 +14,7 @@ from graphwright.prompts import Block
 from graphwright.prompts.flows import ConversationFlow, phase
 from graphwright.runlog import MemoryRunLog
 from graphwright.testing import ScriptedModel, calls, raises, says
+from graphwright.testing._power import CrashPoint, Power, PowerCut, ShakyLog
 
 
 class Count(ConversationFlow):
@@ -209,6 +210,47 @@ async def test_a_paused_turn_goes_on_with_the_prompt_it_began_with_and_moves_the
         went_on._engine.model = other._engine.model
     await went_on.chat("next", session_id="s")
     assert systems(later)[-1] == "turn 2 in done"
+
+
+async def test_a_turn_that_was_cut_off_keeps_its_message_and_its_flow_when_it_goes_on() -> None:
+    class Mortal(InMemoryConversationStore):
+        dead = False
+
+        async def append_messages(self, *args: Any, **kwargs: Any) -> int:
+            if self.dead:
+                raise OSError("the process is gone")
+            return await super().append_messages(*args, **kwargs)
+
+    store, log, power = Mortal(), MemoryRunLog(), Power()
+    shaky = ShakyLog(log, power)
+
+    async def cut(what: str) -> str:
+        """Lose the power."""
+        store.dead = True
+        power.point = CrashPoint(power.steps + 1, "before")
+        return what
+
+    options: dict[str, Any] = {"flow": Count, "extra_tools": [cut], "conversation_store": store}
+    agent = await build_agent(model=ScriptedModel([says("x"), calls("cut", what="a")]), runlog=shaky, **options)
+    await agent.chat("hi", session_id="s")
+    with pytest.raises(PowerCut):
+        await agent.chat("next", session_id="s", metadata={"mine": 1})
+    await shaky.let_go()
+    store.dead = False
+
+    model = ScriptedModel([says("y"), says("z")])
+    again = await build_agent(model=model, runlog=log, **options)
+    await again.resume("s")
+    await again.chat("more", session_id="s")
+
+    assert systems(model) == ["turn 2 in done", "turn 3 in done"]
+    kept = await store.load_messages("s")
+    assert [message.role for message in kept] == [
+        "user", "assistant", "user", "assistant", "tool", "assistant", "user", "assistant"
+    ]  # fmt: skip
+    assert [message.content for message in kept if message.role == "user"] == ["hi", "next", "more"]
+    assert kept[2].metadata["mine"] == 1
+    assert [message.metadata["_flow"]["turn"] for message in kept if message.role == "user"] == [1, 2, 3]
 
 
 async def test_the_system_prompt_of_a_chat_holds_when_its_run_goes_on() -> None:

@@ -10,12 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphwright import Agent, CallerContext, ConfigurationError, build_agent
+from graphwright import Agent, CallerContext, ConfigurationError, build_agent, get_current_caller
 from graphwright.cache import CachedAnswer, CacheLookup, CacheQuery, SemanticCache
 from graphwright.caller import IsolationKey, isolation_key_of
 from graphwright.conversations import InMemoryConversationStore, SQLiteConversationStore
+from graphwright.exceptions import SessionAccessDenied
+from graphwright.observability import ObservabilityCollector
+from graphwright.prompts import Block
+from graphwright.prompts.flows import ConversationFlow, phase
 from graphwright.runlog import MemoryRunLog
-from graphwright.testing import ScriptedModel, says
+from graphwright.testing import ScriptedModel, calls, says
 from graphwright.testing.contracts import isolation
 
 LOOK_ALIKES = [
@@ -55,10 +59,25 @@ class Same:
         return [[1.0] for _ in texts]
 
 
+class Remembers(ConversationFlow):
+    """A flow whose prompt holds all that was said to it."""
+
+    blocks = (Block("said", lambda seen: f"Said so far: {seen.get('said')}"),)
+
+    @phase("all", initial=True)
+    def listen(self, message: str) -> None:
+        self.data.setdefault("said", []).append(message)
+
+
 async def with_everything(model: Any) -> Agent:
     cache = SemanticCache(embedding=Same(), cache_multi_turn=True, similarity_threshold=0.01)
     return await build_agent(
-        model=model, conversation_store=InMemoryConversationStore(), runlog=MemoryRunLog(), cache=cache
+        model=model,
+        conversation_store=InMemoryConversationStore(),
+        runlog=MemoryRunLog(),
+        cache=cache,
+        flow=Remembers,
+        adaptive=True,
     )
 
 
@@ -193,3 +212,42 @@ async def test_a_store_that_fails_keeps_no_other_one_from_being_purged() -> None
     with pytest.raises(ConnectionError, match="away"):
         await agent.purge_user("ann")
     assert (await cache.stats()).entries == 0
+
+
+async def test_a_paused_run_is_gone_on_with_by_its_own_caller_and_their_key_is_kept_as_text(tmp_path: Path) -> None:
+    async def who() -> str:
+        """Say whose run it is."""
+        caller = get_current_caller()
+        assert caller is not None
+        key = caller.isolation_key
+        assert key is not None
+        return key
+
+    script = ScriptedModel([calls("who"), says("yours")])
+    options: dict[str, Any] = {"extra_tools": [who], "approval": ["who"], "runlog": str(tmp_path / "runs.db")}
+    ann, other = CallerContext(user_id="ann", tenant_id="acme"), CallerContext(user_id="ann", tenant_id="other")
+    async with await build_agent(model=script, **options) as agent:
+        paused = await agent.ainvoke("go", caller=ann, session_id="s")
+        answer = {paused.pending[0].id: True}
+        for stranger in (other, CallerContext(user_id="ann"), None):
+            with pytest.raises(SessionAccessDenied):
+                await agent.resume("s", answer, caller=stranger)
+            with pytest.raises(SessionAccessDenied):
+                await agent.abandon("s", caller=stranger)
+
+        done = await agent.resume("s", answer, caller=ann)
+
+        assert done.text == "yours"
+        assert agent.runlog is not None
+        rows = await agent.runlog.rows(done.run_id)
+        assert [row.data["by"] for row in rows if row.kind == "answer"] == ["acme::ann"]
+
+
+async def test_what_was_observed_of_a_person_is_removed_too() -> None:
+    agent = await build_agent(model=ScriptedModel([]))
+    agent.collector = ObservabilityCollector("a test")
+    for caller in (CallerContext(user_id="ann"), CallerContext(user_id="bob"), None):
+        agent.collector.record("llm_turn", caller_key=isolation_key_of(caller))
+
+    assert await agent.purge_user("ann") == {"observed": 1}
+    assert [entry.caller_key for entry in agent.collector.get_timeline()] == ["bob", IsolationKey.ANONYMOUS]

@@ -363,7 +363,6 @@ def test_a_tool_that_does_not_say_that_it_only_reads_counts_as_writing() -> None
         ({"ttl_patterns": {"(": 3}}, "is no regular expression"),
         ({"ttl_patterns": {"a": -1}}, r"ttl_patterns\['a'\] is -1"),
         ({"write_tools": "delete"}, "write_tools is 'delete'"),
-        ({"encrypt_values": True, "encryption_key": "short"}, "encryption_key cannot be used"),
         ({"encrypt_values": True, "backend": "redis"}, "needs encryption_key="),
     ],
 )
@@ -398,3 +397,10 @@ async def test_many_at_once_share_few_connections(redis: RedisServer) -> None:
     assert answers == [str(number) for number in range(200)]
     assert (await cache.stats()).errors == 0
     await backend.close()
+
+
+@pytest.mark.parametrize("key", ["short", b"\0" * 31, 17, base64.b64encode(b"\0" * 33)])
+def test_a_key_of_the_wrong_size_is_refused_and_not_told(key: Any) -> None:
+    pytest.importorskip("cryptography", reason="cryptography is not installed; install the extra crypto")
+    with pytest.raises(ConfigurationError, match="encryption_key cannot be used; give 32 random bytes"):
+        SemanticCache(encrypt_values=True, encryption_key=key)

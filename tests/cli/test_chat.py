@@ -360,6 +360,7 @@ def test_a_second_interrupt_leaves_after_the_tools_have_cleaned_up(process: Comm
 
 
 @pytest_posix
+@pytest.mark.slow
 def test_a_third_interrupt_waits_for_nothing(process: Command, tmp_path: Path) -> None:
     (tmp_path / "hold").touch()
     running = slow_chat(process, tmp_path)
@@ -378,6 +379,7 @@ def test_a_third_interrupt_waits_for_nothing(process: Command, tmp_path: Path) -
 
 
 @pytest_posix
+@pytest.mark.slow
 def test_runs_resume_asks_at_a_terminal(process: Command, at_terminal: Command, tmp_path: Path) -> None:
     own, log = tmp_path / "own.py", tmp_path / "runs.db"
     own.write_text(_OWN, encoding="utf-8")
@@ -471,6 +473,7 @@ def at_terminal(process: Command) -> Iterator[Callable[..., Terminal]]:
 
 
 @pytest_posix
+@pytest.mark.slow
 def test_at_a_terminal_there_are_forms_and_a_panel(at_terminal: Command, tmp_path: Path) -> None:
     pytest.importorskip("prompt_toolkit", reason="needs: pip install prompt-toolkit")
     pytest.importorskip("rich", reason="needs: pip install rich")
@@ -506,6 +509,7 @@ def test_at_a_terminal_there_are_forms_and_a_panel(at_terminal: Command, tmp_pat
 
 
 @pytest_posix
+@pytest.mark.slow
 def test_at_a_terminal_without_the_extra_there_are_plain_lines(at_terminal: Command, tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text(_OWN, encoding="utf-8")

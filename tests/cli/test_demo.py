@@ -206,6 +206,7 @@ def test_a_root_that_is_no_folder_is_wrong_usage(graphwright: Command, tmp_path:
     assert f"{str(tmp_path / name)!r}" in done.err
 
 
+@pytest.mark.slow
 def test_the_real_thing_takes_less_than_ten_seconds_and_needs_no_key(process: Command, tmp_path: Path) -> None:
     started = time.monotonic()
     running = process("demo", cwd=tmp_path)

@@ -42,6 +42,7 @@ def at_terminal(start: Start, *arguments: str | Path, **env: str) -> tuple[int, 
     return running.wait(timeout=20), b"".join(pieces).decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_calls_and_the_answer_in_colour(process: Start, tmp_path: Path) -> None:
     (tmp_path / "only.txt").write_text("The only file\n", encoding="utf-8")
 
@@ -56,6 +57,7 @@ def test_a_terminal_shows_calls_and_the_answer_in_colour(process: Start, tmp_pat
     assert out.count("\x1b[?25l") == out.count("\x1b[?25h"), "the cursor is shown again"
 
 
+@pytest.mark.slow
 def test_no_color_takes_the_colours_away(process: Start, tmp_path: Path) -> None:
     code, out = at_terminal(process, "demo", "--short", "--root", tmp_path, NO_COLOR="1")
 
@@ -78,6 +80,7 @@ def test_what_a_model_or_a_tool_says_cannot_steer_the_terminal(process: Start, t
 
 
 @pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"PYTHONPATH": "without rich"}], ids=["dumb", "no rich"])
+@pytest.mark.slow
 def test_a_simple_terminal_and_one_without_rich_get_plain_lines(
     process: Start, tmp_path: Path, env: dict[str, str]
 ) -> None:

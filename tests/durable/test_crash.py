@@ -61,6 +61,7 @@ def test_many_scripts_survive_any_crash(turns: Any, shape: str, deaths: int) -> 
     assert report.problems == []
 
 
+@pytest.mark.slow
 async def test_a_killed_process_is_gone_on_with_by_another() -> None:
     report = await explore(f"{HERE}:booking", kill="process", idempotent=["put"], most=3)
 

@@ -8,6 +8,8 @@ import tracemalloc
 import weakref
 from typing import Any
 
+import pytest
+
 from graphwright.agent import build_agent
 from graphwright.testing import ScriptedModel, calls, says
 
@@ -24,6 +26,7 @@ def answering() -> ScriptedModel:
     return model
 
 
+@pytest.mark.slow
 async def test_two_thousand_runs_of_one_agent_leave_nothing_behind() -> None:
     model = answering()
     agent = await build_agent(model=model, extra_tools=[look])

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import graphwright
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +61,7 @@ def test_what_is_no_answer_is_asked_for_again_and_what_need_not_be_answered_may_
     assert shown.splitlines()[-1] == 'You told me: {"place": "bergen", "nights": 2, "dog": true}'
 
 
+@pytest.mark.slow
 def test_a_run_that_is_left_at_a_question_goes_on_in_another_process(tmp_path: Path) -> None:
     kept = ("--log", "runs.db", "--thread", "trip")
 

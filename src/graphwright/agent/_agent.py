@@ -21,30 +21,39 @@ from graphwright.engine.state import ExecutionReport
 from graphwright.exceptions import (
     ConfigurationError,
     EmptyReplyError,
-    FeatureOffError,
     GraphExecutionError,
     RunPausedError,
     ToolError,
 )
 from graphwright.messages import HumanMessage
 from graphwright.runlog.base import RunLog
-from graphwright.runtime import NOTHING, CacheUse, Durability, Resume, Run, RunRequest, Turn, abandon_run, build_stack
+from graphwright.runtime import (
+    NOTHING,
+    CacheUse,
+    Durability,
+    Resume,
+    Run,
+    RunRequest,
+    Turn,
+    Watched,
+    abandon_run,
+    build_stack,
+)
 
 if TYPE_CHECKING:
+    from graphwright.agent._sandboxing import SandboxUse
     from graphwright.agent._servers import ServerTools
     from graphwright.agent._shaping import Shaping
     from graphwright.identity import AgentIdentity
     from graphwright.mcp.client import MCPPool
+    from graphwright.observability import Watch
     from graphwright.strategy import AdaptiveStrategyManager
 
 __all__ = ["Agent"]
 
 
-class Agent(Sessions):
+class Agent(Watched, Sessions):
     """An agent, as `build_agent` makes it. It serves any number of runs at once and keeps nothing of them."""
-
-    collector: Any = None
-    """The recorded events; `None` while nothing is recorded."""
 
     provider: Any = None
     """The memory provider; `None` without memory."""
@@ -67,7 +76,9 @@ class Agent(Sessions):
         servers: ServerTools | None = None,
         identity: AgentIdentity | None = None,
         cache: CacheUse | None = None,
+        sandbox: SandboxUse | None = None,
         shaping: Shaping | None = None,
+        watch: Watch | None = None,
         guards: Sequence[Any] = (),
     ) -> None:
         """Wrap an engine. Use `build_agent`, which checks what it is given."""
@@ -79,7 +90,11 @@ class Agent(Sessions):
             self.identity = identity
         self._conversations = conversations
         self._cache = cache
+        self._sandbox = sandbox
         self._flows = shaping.flows if shaping is not None else None
+        self._memories = shaping.memories if shaping is not None else None
+        if self._memories is not None:
+            self.provider = self._memories.provider
         self.adaptive_strategy = shaping.strategy if shaping is not None else None
         self._handler = build_stack(
             self._core,
@@ -91,6 +106,7 @@ class Agent(Sessions):
             shapers=shaping.layers if shaping is not None else (),
             cache=cache,
             guards=guards,
+            watching=self._watched_by(watch, engine, asks_cache=cache is not None),
         )
         self._closed = False
 
@@ -354,16 +370,9 @@ class Agent(Sessions):
             "cache": cache,
             "flows": self._flows,
             "lessons": self.adaptive_strategy,
+            "observed": self.collector,
             "runlog": self.runlog,
         }
-
-    def get_stats(self) -> dict[str, Any]:
-        """Return statistics of what was recorded; empty while nothing is."""
-        return {}
-
-    def generate_report(self, path: Any, title: str = "Agent Observability Report") -> str:
-        """Write a report of what was recorded. Needs observability."""
-        raise FeatureOffError("generate_report() needs recorded events, and this agent records none")
 
     def as_mcp(self, **options: Any) -> Any:
         """Return an MCP server that asks this agent; `options` are those of `graphwright.serve.mcp_server`."""
@@ -390,6 +399,14 @@ class Agent(Sessions):
     async def shutdown(self) -> None:
         """Release what the agent holds. Safe to call again; a run started later is refused."""
         self._closed = True
+        try:
+            await self._release()
+        finally:
+            await self._unwatch()
+
+    async def _release(self) -> None:
+        if self._memories is not None:
+            await self._memories.close()
         if self.adaptive_strategy is not None:
             await self.adaptive_strategy.close()
         if self._servers is not None:
@@ -398,6 +415,8 @@ class Agent(Sessions):
             await self._durability.log.aclose()
         if self._cache is not None and self._cache.owns_cache:
             await self._cache.cache.close()
+        if self._sandbox is not None and self._sandbox.owned:
+            await self._sandbox.manager.cleanup()
 
     async def __aenter__(self) -> Agent:
         return self

@@ -22,9 +22,11 @@ from graphwright.agent._options import (
     durability_of,
     guards_of,
     instructions_text,
+    memory_of,
     refuse_missing_features,
 )
 from graphwright.agent._patterns import graph_of, node_limit, run_limit
+from graphwright.agent._sandboxing import sandbox_of
 from graphwright.agent._servers import ServerOptions, ServerTools
 from graphwright.agent._trace import print_tool_result
 from graphwright.cross_agent import owned_by, peer_tools
@@ -32,6 +34,7 @@ from graphwright.engine.answer_schema import AnswerSchema
 from graphwright.engine.execution import PromptGraphEngine
 from graphwright.engine.graph import PromptGraph
 from graphwright.exceptions import ConfigurationError
+from graphwright.runtime import watch_options
 
 if TYPE_CHECKING:
     from graphwright.approval import Approvals
@@ -117,11 +120,21 @@ async def build_agent(
     `adaptive` is True, an `AdaptiveStrategyConfig` or a dict of its fields: failed tool calls become lessons.
     `context_engine` is a `ContextEngine`, whose layers come after `instructions`.
 
+    `memory` is a `MemoryProvider`, yours to close: what it finds for the question comes after `instructions`
+    as data, and `memory_auto_store=True` adds each exchange. `memory_timeout` is seconds, for a search and for a write.
+
     `guardrails` is True for a `SecurityScanner` with its defaults, a scanner, an object with `check_input` or
     `check_output`, or a list of guards. What the user sends is judged before the run begins, and a reply before anybody
     sees it.
 
     `cache` is a `SemanticCache`, or True for one that finds the very same question of the same user again.
+
+    `sandbox` is True, a dict of `SandboxConfig` fields, a `SandboxConfig`, or a `SandboxManager` of your own: the agent
+    gets tools that run commands and programs there, each conversation in a sandbox of its own without a network.
+
+    `observe` is True, an `ObservabilityConfig` or a dict of its fields: runs are recorded in `agent.collector`, or in
+    the `observer` given, under the name `observer_agent_id`. `events` is an `EventNotifier`; `agent.shutdown()`
+    delivers what it holds.
 
     `servers` are MCP servers: a mapping of name to spec, or an `mcp.json`. They are connected to here, and their tools
     are the agent's; `agent.shutdown()` ends the sessions. `identity` is an `AgentIdentity`. `mcp_sampling=True` lets
@@ -131,20 +144,11 @@ async def build_agent(
         ConfigurationError: a keyword does not fit; the message names it and the remedy.
         MCPError: a server cannot be used.
         IdentityError: nobody says who the agent is.
+        SandboxUnavailableError: a sandbox is asked for, and none can be started or hold to what is asked.
         FeatureOffError: a keyword asks for a feature that this release does not have.
     """
     refuse_missing_features(
         {
-            "sandbox": sandbox,
-            "observer": observer,
-            "observer_agent_id": observer_agent_id,
-            "observe": observe,
-            "memory": memory,
-            "memory_auto_store": memory_auto_store,
-            "memory_max_results": memory_max_results,
-            "memory_min_score": memory_min_score,
-            "memory_timeout": memory_timeout,
-            "events": events,
             "code_action": code_action,
         }
     )
@@ -159,8 +163,10 @@ async def build_agent(
         max_depth=max_delegation_depth,
         timeout=delegation_timeout,
     )
+    sandboxes = await sandbox_of(sandbox)
+    added = [*peers, *(sandboxes.tools if sandboxes is not None else ())]
     tools = ToolOptions(
-        extra_tools=[*(extra_tools or ()), *peers] if peers else extra_tools,
+        extra_tools=[*(extra_tools or ()), *added] if added else extra_tools,
         trace_tools=trace_tools,
         tool_summary=tool_summary,
         max_parallel_tools=max_parallel_tools,
@@ -198,8 +204,11 @@ async def build_agent(
         identity=identity,
         agent_id=agent_id,
         guards=guards_of(guardrails),
+        watch=watch_options(observe=observe, observer=observer, observer_agent_id=observer_agent_id, events=events),
+        sandbox=sandboxes,
     )
-    prompts = PromptOptions(flow=flow, adaptive=adaptive, context_engine=context_engine)
+    remembers = memory_of(memory, memory_auto_store, memory_max_results, memory_min_score, memory_timeout)
+    prompts = PromptOptions(flow=flow, adaptive=adaptive, context_engine=context_engine, memory=remembers)
     agent = _assemble(model, instructions, tools, graph, run, mcp, approvals, cache, prompts)
     owned_by(peers, agent)
     await agent.open()
@@ -261,11 +270,13 @@ def _assemble(
         max_seconds=run.max_invocation_time,
         output_schema=schema,
         shaping=prompts.shaping(engine, graph, instructions, text),
+        watch=run.watch,
         cache=cache_use(cache, engine, instructions=text, output_schema=schema),
         durability=run.durability,
         conversations=run.conversations,
         max_messages=run.max_messages,
         guards=run.guards,
+        sandbox=run.sandbox,
     )
 
 

@@ -14,9 +14,11 @@ from graphwright.interrupts import MCP_INPUT
 from graphwright.runtime import Durability
 
 if TYPE_CHECKING:
+    from graphwright.agent._sandboxing import SandboxUse
     from graphwright.agent._shaping import Shaping
     from graphwright.engine.execution import PromptGraphEngine
     from graphwright.identity import AgentIdentity
+    from graphwright.observability import Watch
     from graphwright.tools.base import ToolSelection
 
 __all__ = [
@@ -62,16 +64,6 @@ LEFT_OUT = _LeftOut(25)
 """The `max_agent_iterations` of a caller who gives none."""
 
 _OFF: dict[str, tuple[Any, ...]] = {
-    "sandbox": (None, False),
-    "observer": (None,),
-    "observer_agent_id": (None,),
-    "observe": (None, False),
-    "memory": (None,),
-    "memory_auto_store": (False,),
-    "memory_max_results": (5,),
-    "memory_min_score": (0.0,),
-    "memory_timeout": (5.0,),
-    "events": (None,),
     "code_action": (None,),
 }
 
@@ -211,6 +203,12 @@ class RunOptions:
     agent_id: str = ""
     """Its name in events, tool calls and the log."""
 
+    watch: Watch | None = None
+    """What watches its runs."""
+
+    sandbox: SandboxUse | None = None
+    """Where its commands and programs run."""
+
     max_messages: int = 0
     """How many of the newest messages of a session a run is shown; 0 is all."""
 
@@ -236,25 +234,60 @@ class PromptOptions:
     context_engine: Any = None
     """A `ContextEngine`."""
 
+    memory: Mapping[str, Any] | None = None
+    """The provider of memories and how it is used; `None` without memory."""
+
     def shaping(self, engine: PromptGraphEngine, graph: GraphOptions, given: Any, instructions: str) -> Shaping | None:
         """Return the parts that do it; `None` where no prompt changes.
 
         Raises:
             ConfigurationError: one of the options does not fit.
         """
-        if self.flow is None and self.context_engine is None and self.adaptive in (None, False):
+        if self.flow is self.context_engine is self.memory is None and self.adaptive in (None, False):
             return None
         from graphwright.agent._shaping import shaping_of
 
         return shaping_of(
             engine,
             flow=self.flow,
+            memory=self.memory,
             adaptive=self.adaptive,
             context_engine=self.context_engine,
             compaction=graph.context_compaction,
             given="" if given is None else instructions_text(given),
             instructions=instructions,
         )
+
+
+def memory_of(
+    provider: Any, auto_store: bool, max_results: int, min_score: float, timeout: float
+) -> Mapping[str, Any] | None:
+    """Return how memory is used; `None` without a provider.
+
+    Raises:
+        ConfigurationError: one of the keywords does not fit.
+    """
+    if provider is None:
+        if auto_store:
+            raise ConfigurationError("memory_auto_store=True has nowhere to store; give memory= a provider")
+        return None
+    from graphwright.memory.base import MemoryProvider
+
+    if isinstance(provider, type) or not isinstance(provider, MemoryProvider):
+        raise ConfigurationError(f"memory is {_short(provider)}; give a MemoryProvider such as InMemoryProvider()")
+    if isinstance(max_results, bool) or not isinstance(max_results, int) or max_results < 1:
+        raise ConfigurationError(f"memory_max_results is {max_results!r}; it must be 1 or more")
+    if not 0 <= min_score <= 1:
+        raise ConfigurationError(f"memory_min_score is {min_score!r}; it must be from 0 to 1")
+    if not 0 < timeout < float("inf"):
+        raise ConfigurationError(f"memory_timeout is {timeout!r}; it must be a number of seconds above 0")
+    return {
+        "provider": provider,
+        "auto_store": auto_store,
+        "max_results": max_results,
+        "min_score": min_score,
+        "timeout": timeout,
+    }
 
 
 def guards_of(guardrails: Any) -> tuple[Any, ...]:

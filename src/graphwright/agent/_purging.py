@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from graphwright._internal.aio import call_maybe_async
 from graphwright.caller import CallerContext, IsolationKey
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ async def purge(owner: IsolationKey, caller: CallerContext, **stores: Any) -> di
     """
     steps: dict[str, Purge] = {}
     conversations, memory, cache = (stores.get(name) for name in ("conversations", "memory", "cache"))
-    flows, lessons, runlog = (stores.get(name) for name in ("flows", "lessons", "runlog"))
+    flows, lessons, observed, runlog = (stores.get(name) for name in ("flows", "lessons", "observed", "runlog"))
     if conversations is not None:
         steps["conversations"] = lambda: conversations.purge_user(str(owner))
     if memory is not None:
@@ -35,6 +36,8 @@ async def purge(owner: IsolationKey, caller: CallerContext, **stores: Any) -> di
         steps["flows"] = lambda: flows.purge_user(owner)
     if lessons is not None:
         steps["lessons"] = lambda: lessons.purge_user(owner)
+    if observed is not None:
+        steps["observed"] = lambda: call_maybe_async(observed.purge_user, caller)
     if runlog is not None:
         steps["runlog"] = lambda: _purge_log(runlog, owner)
     removed: dict[str, int] = {}

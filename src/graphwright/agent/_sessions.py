@@ -100,9 +100,9 @@ class Sessions:
     async def purge_user(self, user_id: str | None = None, *, caller: CallerContext | None = None) -> dict[str, int]:
         """Remove a person from everything that the agent keeps; return how much was removed, by store.
 
-        The stores are `conversations` (sessions), `memory`, `cache` (answers), `flows`, `lessons` and `runlog`
-        (threads), as far as there are any. A user of a tenant is given as `caller`. When a store fails, the others are
-        purged all the same, and then its error is raised: purge again.
+        The stores are `conversations` (sessions), `memory`, `cache` (answers), `flows`, `lessons`, `observed`
+        (entries) and `runlog` (threads), as far as there are any. A user of a tenant is given as `caller`. When a store
+        fails, the others are purged all the same, and then its error is raised: purge again.
 
         Raises:
             ConfigurationError: nobody is named.

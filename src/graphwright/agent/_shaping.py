@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from graphwright.engine.execution import PromptGraphEngine
     from graphwright.runtime import Layer
     from graphwright.runtime.layers.flow import Flows
+    from graphwright.runtime.layers.memory import Memories
     from graphwright.strategy import AdaptiveStrategyManager
 
 __all__ = ["Shaping", "shaping_of"]
@@ -23,6 +24,7 @@ class Shaping:
 
     layers: Sequence[Layer]
     flows: Flows | None = None
+    memories: Memories | None = None
     strategy: AdaptiveStrategyManager | None = None
 
 
@@ -30,6 +32,7 @@ def shaping_of(
     engine: PromptGraphEngine,
     *,
     flow: Any,
+    memory: Mapping[str, Any] | None,
     adaptive: Any,
     context_engine: Any,
     compaction: Any,
@@ -44,13 +47,18 @@ def shaping_of(
         ConfigurationError: one of the keywords does not fit.
     """
     layers: list[Layer] = []
-    flows = strategy = None
+    flows = strategy = memories = None
     if flow is not None:
         from graphwright.prompts.flows import as_flow_source
         from graphwright.runtime.layers.flow import Flows
 
         flows = Flows(as_flow_source(flow), given)
         layers.append(flows.layer)
+    if memory is not None:
+        from graphwright.runtime.layers.memory import Memories
+
+        memories = Memories(instructions=instructions, **memory)
+        layers.append(memories.layer)
     if adaptive is not None and adaptive is not False:
         from graphwright.runtime.layers.strategy import strategy_layer
         from graphwright.strategy import AdaptiveStrategyConfig, AdaptiveStrategyManager
@@ -67,4 +75,4 @@ def shaping_of(
             raise ConfigurationError(f"context_engine is {context_engine!r}; give a ContextEngine")
         # Innermost: what it shares out is what everything before it has left.
         layers.append(context_layer(context_engine, lambda: engine, instructions, compaction))
-    return Shaping(layers=layers, flows=flows, strategy=strategy) if layers else None
+    return Shaping(layers=layers, flows=flows, memories=memories, strategy=strategy) if layers else None

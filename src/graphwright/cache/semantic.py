@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 import fnmatch
 import logging
-import math
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, TypeVar, cast
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, TypeVar
 
+from graphwright.cache._options import (
+    backend_of,
+    check_above_zero,
+    check_count,
+    embed_of,
+    names_of,
+    patterns_of,
+)
 from graphwright.cache._sealing import Kept, Sealer, likeness, pack, unit, unpack
 from graphwright.cache.base import CacheBackend, CachedAnswer, CacheEntry, CacheLookup, CacheQuery, CacheStats
-from graphwright.cache.memory import MemoryBackend
 from graphwright.caller import CallerContext, IsolationKey, isolation_key_of
 from graphwright.exceptions import ConfigurationError, StoreUnavailable
 from graphwright.models.base import Embedder
@@ -31,7 +37,6 @@ _AT_A_TIME = 100
 _ROUNDING = 1e-6
 """What is lost where a vector is kept in 32 bits."""
 _FIGURES = re.compile(r"\w*\d[\w.,:/-]*")
-_Embed = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 
 
 class SemanticCache:
@@ -92,8 +97,8 @@ class SemanticCache:
             ConfigurationError: an argument does not fit; the message names it.
             MissingExtraError: `"redis"` or `encrypt_values` needs an extra that is not installed.
         """
-        _check_above_zero(default_ttl=default_ttl, timeout=timeout)
-        _check_count(max_entries_per_user=max_entries_per_user, max_total_entries=max_total_entries)
+        check_above_zero(default_ttl=default_ttl, timeout=timeout)
+        check_count(max_entries_per_user=max_entries_per_user, max_total_entries=max_total_entries)
         if not 0 < similarity_threshold <= 1:
             raise ConfigurationError(
                 f"similarity_threshold is {similarity_threshold!r}; give a number above 0, up to 1"
@@ -109,16 +114,16 @@ class SemanticCache:
         self.invalidate_on_write = invalidate_on_write
         self.cache_multi_turn = cache_multi_turn
         self.cache_tool_turns = cache_tool_turns
-        self._backend = _backend_of(backend, redis_url, timeout, needs_key=encrypt_values and encryption_key is None)
-        self._embed = _embed_of(embedding)
+        self._backend = backend_of(backend, redis_url, timeout, needs_key=encrypt_values and encryption_key is None)
+        self._embed = embed_of(embedding)
         self._threshold = similarity_threshold
         self._ttl = default_ttl
-        self._ttl_patterns = _patterns_of(ttl_patterns or {})
+        self._ttl_patterns = patterns_of(ttl_patterns or {})
         self._most_of_user = max_entries_per_user
         self._most = max_total_entries
         self._sealer = Sealer(encryption_key, encrypt=encrypt_values)
-        self._write_tools = _names_of("write_tools", write_tools)
-        self._read_only_tools = _names_of("read_only_tools", read_only_tools)
+        self._write_tools = names_of("write_tools", write_tools)
+        self._read_only_tools = names_of("read_only_tools", read_only_tools)
         self._timeout = timeout
         self._owed: set[str] = set()
         self._counts = dict.fromkeys(("hits", "misses", "stored", "invalidations", "errors"), 0)
@@ -331,66 +336,3 @@ def _only_reads(tool: Tool) -> bool:
 
 def _matches(names: Collection[str], patterns: Collection[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in patterns)
-
-
-def _backend_of(backend: Any, redis_url: str | None, timeout: float, *, needs_key: bool) -> CacheBackend:
-    if redis_url is not None and backend != "redis":
-        raise ConfigurationError(f"redis_url is given and backend is {backend!r}; use backend='redis'")
-    if backend == "memory":
-        return MemoryBackend()
-    if needs_key:
-        raise ConfigurationError(
-            f"encrypt_values=True with backend={backend!r} needs encryption_key=, or no process could read the values "
-            "of another; give 32 random bytes or their base64"
-        )
-    if backend == "redis":
-        from graphwright.cache.redis import RedisBackend
-
-        return RedisBackend(redis_url or "redis://localhost:6379", timeout=timeout)
-    if isinstance(backend, str) or not callable(getattr(backend, "put", None)):
-        raise ConfigurationError(f"backend is {backend!r}; use 'memory', 'redis' or an object with a backend's methods")
-    return cast("CacheBackend", backend)
-
-
-def _embed_of(embedding: Any) -> _Embed | None:
-    if embedding is None:
-        return None
-    # LangChain's embeddings have the same method under another name.
-    for name in ("embed", "aembed_documents"):
-        found = getattr(embedding, name, None)
-        if callable(found):
-            return cast("_Embed", found)
-    raise ConfigurationError(
-        f"embedding is {embedding!r}; give an object with 'async embed(texts)', LangChain embeddings, or None to find "
-        "only the very same question"
-    )
-
-
-def _patterns_of(patterns: Mapping[str, float]) -> list[tuple[re.Pattern[str], float]]:
-    made = []
-    for pattern, seconds in patterns.items():
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 <= seconds < math.inf:
-            raise ConfigurationError(f"ttl_patterns[{pattern!r}] is {seconds!r}; give seconds, or 0 to keep no answer")
-        try:
-            made.append((re.compile(pattern, re.IGNORECASE), float(seconds)))
-        except (re.error, TypeError) as error:
-            raise ConfigurationError(f"ttl_patterns: {pattern!r} is no regular expression: {error}") from error
-    return made
-
-
-def _names_of(keyword: str, names: Collection[str] | None) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise ConfigurationError(f"{keyword} is {names!r}; give a list of names or patterns")
-    return tuple(names or ())
-
-
-def _check_above_zero(**values: float) -> None:
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-            raise ConfigurationError(f"{name} is {value!r}; give seconds above 0")
-
-
-def _check_count(**values: int) -> None:
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ConfigurationError(f"{name} is {value!r}; give a number of at least 1")

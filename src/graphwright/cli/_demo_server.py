@@ -26,7 +26,7 @@ def serve(root: str) -> None:
             _told(function),
             name=function.__name__,
             description=function.__doc__ or "",
-            annotations=ToolAnnotations(readOnlyHint=True),
+            annotations=ToolAnnotations(read_only_hint=True),
             structured_output=False,
         )
     server.run("stdio")

@@ -83,53 +83,57 @@ def share_out(
         ConfigurationError: what has to be shown leaves nothing for the conversation.
     """
     left = window - reserve - tools - instructions
-    shown: dict[str, str] = {}
-    heading = {layer.name: f"{layer.name}:\n" for layer, _, _ in texts}
-
-    def cost(layer: ContextLayer, text: str) -> int:
-        return count(heading[layer.name] + text + _SEPARATOR) if text else 0
-
-    room = int(left * share)
-    for layer, text, _ in texts:
-        if layer.required and text:
-            shown[layer.name] = text
-            room -= cost(layer, text)
-            left -= cost(layer, text)
+    shown, taken = _fitting(texts, int(left * share), count)
+    left -= taken
     if left <= 0:
         raise ConfigurationError(
             f"the window of {window} tokens has no room for the conversation: {reserve} are reserved for the answer, "
             f"the tools take {tools}, the instructions {instructions}, and the required layers the rest; shorten one "
             "of them, or give model_context_window= where the window is larger"
         )
-    for layer, text, _ in sorted(texts, key=lambda each: -each[0].priority):
-        if layer.required or not text or room <= 0:
-            continue
-        frame = count(heading[layer.name] + _SEPARATOR)
-        fits = text if cost(layer, text) <= room else trimmed(text, room - frame, layer.trim_strategy, count)
-        if fits and cost(layer, fits) <= room:
-            shown[layer.name] = fits
-            room -= cost(layer, fits)
-            left -= cost(layer, fits)
-    text = _SEPARATOR.join(heading[layer.name] + shown[layer.name] for layer, _, _ in texts if layer.name in shown)
-    reports = tuple(
-        LayerReport(
-            name=layer.name,
-            priority=layer.priority,
-            tokens=count(whole),
-            shown_tokens=count(shown.get(layer.name, "")),
-            required=layer.required,
-            error=error,
-            metadata=layer.metadata,
-        )
-        for layer, whole, error in texts
-        if whole or error
-    )
     report = ContextReport(
         window=window,
         response_reserve=reserve,
         instructions=instructions,
         tools=tools,
-        layers=reports,
+        layers=tuple(_reported(each, shown, count) for each in texts if each[1] or each[2]),
         conversation=left,
     )
+    text = _SEPARATOR.join(_headed(layer, shown[layer.name]) for layer, _, _ in texts if layer.name in shown)
     return Assembled(text=text, max_tokens=window - reserve - tools, report=report)
+
+
+def _fitting(
+    texts: Sequence[tuple[ContextLayer, str, str]], room: int, count: Callable[[str], int]
+) -> tuple[dict[str, str], int]:
+    """Return what is shown of each layer by name, and the tokens that all of it takes."""
+    shown: dict[str, str] = {}
+    taken = 0
+    ordered = sorted(texts, key=lambda each: (not each[0].required, -each[0].priority))
+    for layer, text, _ in ordered:
+        if not text:
+            continue
+        if not layer.required and count(_headed(layer, text) + _SEPARATOR) > room - taken:
+            text = trimmed(text, room - taken - count(_headed(layer, _SEPARATOR)), layer.trim_strategy, count)
+        cost = count(_headed(layer, text) + _SEPARATOR)
+        if text and (layer.required or cost <= room - taken):
+            shown[layer.name] = text
+            taken += cost
+    return shown, taken
+
+
+def _headed(layer: ContextLayer, text: str) -> str:
+    return f"{layer.name}:\n{text}"
+
+
+def _reported(each: tuple[ContextLayer, str, str], shown: dict[str, str], count: Callable[[str], int]) -> LayerReport:
+    layer, whole, error = each
+    return LayerReport(
+        name=layer.name,
+        priority=layer.priority,
+        tokens=count(whole),
+        shown_tokens=count(shown.get(layer.name, "")),
+        required=layer.required,
+        error=error,
+        metadata=layer.metadata,
+    )

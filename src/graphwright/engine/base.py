@@ -112,7 +112,7 @@ class NodeContext(RunScope):
         self._run_id = run_id
         self.agent_id = ""
         self.path = path
-        self.emit = emit
+        self.emit, self.quiet = emit, False
         self.deadline = deadline
         self.usage = Usage()
         self.spent = Spent()

@@ -142,7 +142,7 @@ class PresidioDetector(Detector):
         threshold: float = 0.5,
     ) -> None:
         if analyzer is None and not is_installed("presidio_analyzer"):
-            raise MissingExtraError("PresidioDetector", extra=_EXTRA, package="presidio-analyzer")
+            raise MissingExtraError("PresidioDetector", extra="presidio", package="presidio-analyzer")
         self.action = GuardrailAction(action)
         self._analyzer, self._language, self._threshold = analyzer, language, threshold
         self._entities = list(entities) if entities is not None else None

@@ -120,6 +120,10 @@ class RunChecks(Protocol):
         """What judges results, `(tool name, content, arguments) -> content`; `None` where nothing does."""
         ...
 
+    async def check_memory_write(self, text: str) -> str:
+        """Return what a memory may keep; raises `GuardrailViolation` where it must not keep it."""
+        ...
+
     def held(self, model: ChatModel) -> ChatModel:
         """Return the model with its replies held until they are judged."""
         ...

@@ -11,7 +11,7 @@ from graphwright.guardrails.texts import replaced_texts, texts_in
 from graphwright.messages import text_of
 from graphwright.models.base import ChatModel, ModelReply, ModelRequest, StreamingChatModel
 
-__all__ = ["held_model"]
+__all__ = ["checked_reply", "held_model"]
 
 Check = Callable[[str], Awaitable[str]]
 """Returns the text that may be seen, or raises."""
@@ -56,34 +56,51 @@ class _BySentence(_Held):
     async def stream(self, request: ModelRequest) -> AsyncIterator[Any]:
         """Yield the pieces of the answer, sentence by sentence."""
         held: list[Any] = []
-        whole = shown = ""
+        shown = ""
         source = self._source.stream(_unwatched(request))
         try:
             async for piece in source:
                 held.append(piece)
-                text = piece if isinstance(piece, str) else "".join(texts_in(piece))
-                whole += text
-                if _SENTENCE_END.search(text):
-                    passed = await self._more(whole, shown)
-                    for ready in _with_text(held, whole, shown, passed):
-                        yield ready
-                    shown, held = passed, []
-                    # What was taken out stays out of what is judged next.
-                    whole = passed
-            if held:
-                passed = await self._more(whole, shown)
-                for ready in _with_text(held, whole, shown, passed):
-                    yield ready
+                ready = _whole_sentences(held)
+                if ready:
+                    passed = await self._passed(shown, held[:ready])
+                    for each in _with_text(held[:ready], shown, passed):
+                        yield each
+                    shown, held = passed, held[ready:]
+            passed = await self._passed(shown, held)
+            for each in _with_text(held, shown, passed):
+                yield each
         finally:
             close = getattr(source, "aclose", None)
             if close is not None:
                 await close()
 
-    async def _more(self, whole: str, shown: str) -> str:
-        passed = await self._check(whole) if whole else whole
+    async def _passed(self, shown: str, pieces: list[Any]) -> str:
+        """Return the text so far as it may be seen; what was taken out before stays out of what is judged."""
+        whole = shown + "".join(map(_text_of_piece, pieces))
+        passed = await self._check(whole) if whole != shown else whole
         if not passed.startswith(shown):
             raise self._refused()
         return passed
+
+
+def _text_of_piece(piece: Any) -> str:
+    return piece if isinstance(piece, str) else "".join(texts_in(piece))
+
+
+def _whole_sentences(pieces: list[Any]) -> int:
+    """Return how many of the pieces lie before the last end of a sentence."""
+    texts = [_text_of_piece(piece) for piece in pieces]
+    end = 0
+    for match in _SENTENCE_END.finditer("".join(texts)):
+        end = match.end()
+    count = length = 0
+    for text in texts:
+        length += len(text)
+        if length > end or not end:
+            break
+        count += 1
+    return count
 
 
 async def checked_reply(reply: Any, check: Check) -> Any:
@@ -121,19 +138,18 @@ def _unwatched(request: ModelRequest) -> ModelRequest:
     return replace(request, config={key: value for key, value in request.config.items() if key != "callbacks"})
 
 
-def _with_text(held: list[Any], whole: str, shown: str, passed: str) -> list[Any]:
-    """Return the held pieces with the text that passed: as they came, or the first with all of it."""
-    if passed == whole:
-        return held
+def _with_text(pieces: list[Any], shown: str, passed: str) -> list[Any]:
+    """Return the pieces with the text that passed: as they came, or the first with all of it."""
     text = passed[len(shown) :]
+    if text == "".join(map(_text_of_piece, pieces)):
+        return pieces
     out: list[Any] = []
-    for piece in held:
+    for piece in pieces:
         if isinstance(piece, str):
             out += [text] if text else []
-        else:
-            count = len(texts_in(piece))
-            out.append(replaced_texts(piece, [text, *[""] * (count - 1)]) if count else piece)
-            if not count:
-                continue
-        text = ""
+            text = ""
+            continue
+        count = len(texts_in(piece))
+        out.append(replaced_texts(piece, [text, *[""] * (count - 1)]) if count else piece)
+        text = "" if count else text
     return [*out, text] if text else out

@@ -105,8 +105,15 @@ class RunGuards:
         if not whole:
             return content
         before = " ".join(self._results)
-        self._results.append(whole if len(whole) <= 2 * _TAIL else f"{whole[:_TAIL]} {whole[-_TAIL:]}")
-        passed = await self._text(Guarded("tool_result", whole, tool_name=name, before=before))
+        kept = whole if len(whole) <= 2 * _TAIL else f"{whole[:_TAIL]} {whole[-_TAIL:]}"
+        self._results.append(kept)
+        try:
+            passed = await self._text(Guarded("tool_result", whole, tool_name=name, before=before))
+        except GuardrailViolation:
+            # The model never reads it, so nothing that follows can complete it.
+            if kept in self._results:
+                self._results.remove(kept)
+            raise
         if passed == whole:
             return content
         if len(texts) == 1:

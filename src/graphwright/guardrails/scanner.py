@@ -11,7 +11,7 @@ from graphwright._internal.jsonio import dumps
 from graphwright.caller import get_current_caller, get_current_session_id
 from graphwright.exceptions import ConfigurationError, GuardrailViolation
 from graphwright.guardrails.adapters import as_classifier
-from graphwright.guardrails.base import Guarded, GuardVerdict, Seam
+from graphwright.guardrails.base import SEAMS, Guarded, GuardVerdict, Seam
 from graphwright.guardrails.detectors import (
     CREDENTIAL_PATTERNS,
     PII_PATTERNS,
@@ -72,51 +72,30 @@ class SecurityScanner:
         Raises:
             ConfigurationError: an argument does not fit; the message names it.
         """
-        self.fail_open = fail_open
-        self.redact_input = redact_input
-        self.scan_tool_results = scan_tool_results
-        self.scan_tool_arguments = scan_tool_arguments
         if hold not in ("reply", "sentence"):
             raise ConfigurationError(f"hold is {hold!r}; use 'reply' or 'sentence'")
-        self.hold = hold
-        left_out = [exclude_patterns] if isinstance(exclude_patterns, str) else list(exclude_patterns)
         _check_thresholds(injection_threshold=injection_threshold, toxicity_threshold=toxicity_threshold)
-        if detectors is not None:
-            self.detectors = list(detectors)
-        else:
-            self.detectors = []
-            if detect_injection:
-                classifier = as_classifier(injection_model, name="injection_model")
-                self.detectors.append(
-                    InjectionDetector(
-                        _action(on_injection, "on_injection"), classifier=classifier, threshold=injection_threshold
-                    )
-                )
-            if detect_pii:
-                self.detectors.append(PIIDetector(_action(on_pii, "on_pii"), patterns=pii_patterns, exclude=left_out))
-            if detect_credentials:
-                self.detectors.append(
-                    CredentialDetector(
-                        _action(on_credentials, "on_credentials"), patterns=credential_patterns, exclude=left_out
-                    )
-                )
-            if detect_toxicity:
-                self.detectors.append(
-                    ClassifierDetector(
-                        "toxicity",
-                        as_classifier(toxicity_model, name="toxicity_model"),
-                        _action(on_toxicity, "on_toxicity"),
-                        threshold=toxicity_threshold,
-                    )
-                )
+        self.fail_open, self.redact_input, self.hold = fail_open, redact_input, hold
+        self.scan_tool_results, self.scan_tool_arguments = scan_tool_results, scan_tool_arguments
+        self.seams = _seams(tool_result=scan_tool_results, tool_arguments=scan_tool_arguments)
+        left_out = [exclude_patterns] if isinstance(exclude_patterns, str) else list(exclude_patterns)
+        classifiers = [as_classifier(injection_model, name="injection_model")]
+        classifiers.append(as_classifier(toxicity_model, name="toxicity_model"))
+        in_the_box = {
+            InjectionDetector(_action(on_injection), classifier=classifiers[0], threshold=injection_threshold): (
+                detect_injection
+            ),
+            PIIDetector(_action(on_pii), patterns=pii_patterns, exclude=left_out): detect_pii,
+            CredentialDetector(
+                _action(on_credentials), patterns=credential_patterns, exclude=left_out
+            ): detect_credentials,
+            ClassifierDetector(
+                "toxicity", classifiers[1], _action(on_toxicity), threshold=toxicity_threshold
+            ): detect_toxicity,
+        }
+        chosen: list[Any] = [each for each, is_on in in_the_box.items() if is_on] if detectors is None else [*detectors]
+        self.detectors = [_as_detector(each) for each in chosen]
         self.detectors += [_as_rule(rule, number) for number, rule in enumerate(custom_rules, 1)]
-        for detector in self.detectors:
-            if not isinstance(detector, Detector):
-                raise ConfigurationError(f"detectors has {detector!r}; give objects of a subclass of Detector")
-        seams: set[Seam] = {"input", "output", "memory_write"}
-        seams |= {"tool_result"} if scan_tool_results else set()
-        seams |= {"tool_arguments"} if scan_tool_arguments else set()
-        self.seams: frozenset[Seam] = frozenset(seams)
 
     @classmethod
     def default(cls, **options: Any) -> Self:
@@ -201,34 +180,34 @@ class SecurityScanner:
             direction=direction,
         )
         for detector in self.detectors:
-            if direction not in detector.seams:
-                continue
-            if not detector.is_ready:
-                report.scanners_skipped.append(detector.name)
-                continue
-            try:
-                matches = await _found(detector, text, before)
-            except BaseException as error:  # a detector is foreign code
-                if not (isinstance(error, Exception) or is_panic(error)):
-                    raise
-                if not self.fail_open:
-                    raise
-                # What it raised may hold the text, so only its kind is told.
-                kind = type(error).__name__
-                logger.warning("detector %r failed (%s); the text is passed on without it", detector.name, kind)
-                report.scanners_skipped.append(detector.name)
-                report.failed.append(detector.name)
-                continue
-            report.scanners_run.append(detector.name)
-            report.findings += [
-                Finding(detector.name, match.category, detector.action, match.start, match.end, match.score)
-                for match in matches
-            ]
+            if direction in detector.seams:
+                await self._scan_with(detector, text, before, report)
         report.passed = not report.blocked
         if report.redacted:
             report.redacted_text = redacted(text, report.redacted)
         report.duration_ms = (perf_counter() - started) * 1000
         return report
+
+    async def _scan_with(self, detector: Detector, text: str, before: str, report: ScanReport) -> None:
+        if not detector.is_ready:
+            report.scanners_skipped.append(detector.name)
+            return
+        try:
+            matches = await _found(detector, text, before)
+        except BaseException as error:  # a detector is foreign code
+            if not self.fail_open or not (isinstance(error, Exception) or is_panic(error)):
+                raise
+            # What it raised may hold the text, so only its kind is told.
+            kind = type(error).__name__
+            logger.warning("detector %r failed (%s); the text is passed on without it", detector.name, kind)
+            report.scanners_skipped.append(detector.name)
+            report.failed.append(detector.name)
+            return
+        report.scanners_run.append(detector.name)
+        report.findings += [
+            Finding(detector.name, match.category, detector.action, match.start, match.end, match.score)
+            for match in matches
+        ]
 
     def _takes_out(self, seam: Seam) -> bool:
         return seam != "input" or self.redact_input
@@ -288,11 +267,21 @@ async def _found(detector: Detector, text: str, before: str) -> list[Match]:
     return matches
 
 
-def _action(value: Any, name: str) -> GuardrailAction:
+def _action(value: Any) -> GuardrailAction:
     try:
         return GuardrailAction(value.lower() if isinstance(value, str) else value)
     except ValueError:
-        raise ConfigurationError(f"{name} is {value!r}; use 'block', 'redact' or 'warn'") from None
+        raise ConfigurationError(f"the action {value!r} is unknown; use 'block', 'redact' or 'warn'") from None
+
+
+def _seams(**chosen: bool) -> frozenset[Seam]:
+    return frozenset(seam for seam in SEAMS if chosen.get(seam, True))
+
+
+def _as_detector(value: Any) -> Detector:
+    if isinstance(value, Detector):
+        return value
+    raise ConfigurationError(f"detectors has {value!r}; give objects of a subclass of Detector")
 
 
 def _check_thresholds(**values: Any) -> None:

@@ -24,6 +24,8 @@ _SILENT = frozenset(
     ]
 )
 """Keys of blocks whose values are no words."""
+_CALL_BLOCKS = ("tool_use", "tool_call", "tool_call_chunk", "input_json_delta", "function_call", "server_tool_use")
+"""Blocks that repeat a tool call, which is judged where it is made."""
 _CALLS = ("tool_calls", "function_call")
 _RAW = ("data", "base64", "bytes")
 """Keys whose values are no words either, unless they hold spaces."""
@@ -64,6 +66,8 @@ def _changed(value: Any, change: Change, levels: int) -> Any:
     if content is not None and hasattr(value, "model_copy"):
         return _message(value, change, levels - 1)
     if isinstance(value, Mapping):
+        if value.get("type") in _CALL_BLOCKS:
+            return value
         entries = {key: _entry(key, entry, change, levels - 1) for key, entry in value.items()}
         return value if all(entries[key] is value[key] for key in entries) else entries
     if isinstance(value, (list, tuple)):

@@ -43,9 +43,10 @@ async def call_model(
 ) -> ModelReply:
     """Ask the model, again where that can help, and return its answer in one form.
 
-    With `emit` the answer is streamed where the model can and the run is not quiet, and every step is reported. A failed attempt whose text was
-    already shown is followed by a `Restarted` event before anything else of the call is shown. A client that retries by
-    itself is asked once. When cancelled, the provider's stream is closed before this returns.
+    With `emit` every step is reported, and the answer is streamed where the model can, unless the run is quiet. A
+    failed attempt whose text was already shown is followed by a `Restarted` event before anything else of the call is
+    shown. A client that retries by itself is asked once. When cancelled, the provider's stream is closed before this
+    returns.
 
     Raises:
         ModelError: the model gave no answer; the provider's exception is the `__cause__`.

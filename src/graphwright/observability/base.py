@@ -86,7 +86,7 @@ class RunListener(Protocol):
     """Follows one run. Its methods are called in the run's own task and must not wait for anything."""
 
     def take(self, event: RunEvent) -> None:
-        """Note one event."""
+        """Note one event; of the text of a reply, only the whole is told of."""
 
     def end(self, outcome: RunOutcome) -> None:
         """Note the end; called once, whatever happened."""
@@ -94,6 +94,10 @@ class RunListener(Protocol):
 
 class RunWatcher(Protocol):
     """Watches the runs of an agent."""
+
+    @property
+    def subject(self) -> object:
+        """What is told in the end. Of two watchers with one subject, the outer one tells of the runs inside its own."""
 
     def begin(self, run: RunInfo) -> RunListener | None:
         """Return what follows a run that is about to begin; `None` leaves it alone."""

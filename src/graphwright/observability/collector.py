@@ -7,17 +7,18 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from graphwright._internal.ids import new_run_id
 from graphwright._internal.redact import redact
 from graphwright.caller import CallerContext, IsolationKey, get_current_caller, isolation_key_of
 from graphwright.exceptions import ConfigurationError
 from graphwright.observability.base import TimelineEntry, Transporter
 from graphwright.observability.statistics import Statistics
 
-__all__ = ["ObservabilityCollector"]
+__all__ = ["ObservabilityCollector", "json_line"]
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ class ObservabilityCollector:
         if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
             raise ConfigurationError(f"max_entries is {max_entries!r}; give a whole number above 0")
         self.session_name = session_name
+        self.record_id = new_run_id()[:-24]
+        """Tells records of one name apart, by the time at which they began; it is a part of the names of files."""
         self.max_entries = max_entries
         self.transporters: list[Transporter] = []
         self._sanitizer = sanitizer
@@ -241,8 +244,3 @@ def _key_of(user: str | CallerContext, tenant_id: str | None) -> str:
     if isinstance(user, IsolationKey):
         return user
     return isolation_key_of(CallerContext(user_id=user, tenant_id=tenant_id))
-
-
-def plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping without the items that say nothing."""
-    return {key: value for key, value in data.items() if value not in (None, "", [], {})}

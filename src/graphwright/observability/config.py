@@ -71,7 +71,7 @@ class ObservabilityConfig:
         object.__setattr__(self, "level", _one_of(ObserveLevel, "level", self.level))
         given = self.transporters
         if isinstance(given, (str, TransporterType, Transporter)):
-            given = (given,)  # type: ignore[assignment]
+            given = (given,)
         chosen = tuple(
             item if isinstance(item, Transporter) else _one_of(TransporterType, "transporters", item) for item in given
         )

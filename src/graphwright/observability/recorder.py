@@ -35,6 +35,7 @@ class Recorder:
 
     def __init__(self, collector: ObservabilityCollector, config: ObservabilityConfig) -> None:
         self.collector = collector
+        self.subject: object = collector
         self.config = config
 
     def begin(self, run: RunInfo) -> _RunRecord:

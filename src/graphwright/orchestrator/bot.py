@@ -29,7 +29,16 @@ from graphwright.orchestrator.response import BotResponse, RunStatus
 from graphwright.orchestrator.resuming import Armed
 from graphwright.orchestrator.run import BotRun, BotStream
 from graphwright.orchestrator.saver import as_thread_log
-from graphwright.runtime import NOTHING, Durability, Resume, RunRequest, abandon_run, build_stack
+from graphwright.runtime import (
+    NOTHING,
+    Durability,
+    Resume,
+    RunRequest,
+    Watched,
+    abandon_run,
+    build_stack,
+    watch_options,
+)
 from graphwright.usage import Usage
 
 __all__ = ["OrchestratorBot"]
@@ -37,7 +46,7 @@ __all__ = ["OrchestratorBot"]
 REJECTED = "This request was not accepted: {reason}"
 
 
-class OrchestratorBot(IOrchestratorBot):
+class OrchestratorBot(Watched, IOrchestratorBot):
     """An agent that plans, calls tools, asks, checks itself, and answers a goal.
 
     One bot serves any number of threads at once. Threads, with what they wait for, are in the run log.
@@ -86,6 +95,8 @@ class OrchestratorBot(IOrchestratorBot):
         on_busy: str = "refuse",
         on_paused: str = "refuse",
         hooks: Iterable[Any] | None = None,
+        observe: Any = None,
+        events: Any = None,
     ) -> None:
         """Build a bot.
 
@@ -97,6 +108,9 @@ class OrchestratorBot(IOrchestratorBot):
         `on_busy` says what a run does when another is at work on its thread (`"refuse"` or `"wait"`), `on_paused`
         what a new goal does on a thread that waits for answers (`"refuse"` or `"abandon"`). `approval_timeout_s` is
         how long an approval can be given. With `buffer_output=False` text is shown before output guards have seen it.
+
+        `observe` is True, an `ObservabilityConfig` or a dict of its fields: runs are recorded in `bot.collector`.
+        `events` is an `EventNotifier`; `aclose` delivers what it holds.
 
         Raises:
             ConfigurationError: an argument does not fit; the message names it.
@@ -174,7 +188,12 @@ class OrchestratorBot(IOrchestratorBot):
             checkers={"question": lambda item, answer: check_answers(item.value["questions"], answer)},
             metadata=lambda request: dict(request.metadata),
         )
-        self._handler = build_stack(self._core, durability=self._durability, graph=lambda: self.graph)
+        self._handler = build_stack(
+            self._core,
+            durability=self._durability,
+            graph=lambda: self.graph,
+            watching=self._watched_by(watch_options(observe=observe, events=events), self._engine),
+        )
         self._armed = Armed()
         self._streams: list[weakref.ref[BotStream]] = []
 
@@ -334,9 +353,12 @@ class OrchestratorBot(IOrchestratorBot):
             self.logger.warning("the model could not be reached ahead of time", exc_info=True)
 
     async def aclose(self) -> None:
-        """Release what the bot holds."""
-        if self._durability.owns_log:
-            await self.checkpointer.aclose()
+        """Release what the bot holds, and bring what was recorded of its runs to its place."""
+        try:
+            if self._durability.owns_log:
+                await self.checkpointer.aclose()
+        finally:
+            await self._unwatch()
 
     # What follows is used by the handle and the stream of this package.
 

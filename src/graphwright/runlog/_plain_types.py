@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from uuid import UUID
 
+from graphwright.caller import IsolationKey
 from graphwright.runlog._walk import DECODERS, ENCODERS, Unstorable, careful, encode_list
 
 __all__: list[str] = []
@@ -108,6 +109,8 @@ def _read_time(data: dict[str, Any]) -> time:
     return time.fromisoformat(data["v"]).replace(tzinfo=_read_zone(data), fold=data.get("fold", 0))
 
 
+# A caller's key is a text like any other once it is written down.
+ENCODERS[IsolationKey] = _text
 ENCODERS[datetime] = lambda value, depth: _write_moment("datetime", value)
 ENCODERS[time] = lambda value, depth: _write_moment("time", value)
 DECODERS["datetime"] = _read_datetime

@@ -6,6 +6,7 @@ from graphwright.runtime.layers.store import Turn
 from graphwright.runtime.request import RunRequest
 from graphwright.runtime.run import Run, RunEvents
 from graphwright.runtime.stack import Layer, build_stack
+from graphwright.runtime.watching import Watched, watch_options
 
 __all__ = [
     "NOTHING",
@@ -17,7 +18,9 @@ __all__ = [
     "RunEvents",
     "RunRequest",
     "Turn",
+    "Watched",
     "abandon_run",
     "build_stack",
     "find_run",
+    "watch_options",
 ]

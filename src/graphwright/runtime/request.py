@@ -68,6 +68,9 @@ class RunRequest:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the log kept of the request that began the run."""
 
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What layers find again when the run goes on later; the log keeps it with the system prompt."""
+
     gate: ToolGate | None = None
     """What judges the tool calls of this run."""
 

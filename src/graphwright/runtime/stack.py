@@ -37,26 +37,30 @@ def build_stack(
     shapers: Sequence[Layer] = (),
     cache: CacheUse | None = None,
     guards: Sequence[Any] = (),
+    watching: Layer | None = None,
 ) -> Handler:
     """Return `core` with the layers that the options ask for around it, outermost first."""
     layers: list[Layer] = [
         caller_layer,  # outermost: every other layer may ask who the caller is
     ]
+    if watching is not None:
+        # Outside of all that can end a run: whoever watches is told of every end, and knows the caller.
+        layers.append(watching)
     if store is not None:
         log = durability.log if durability is not None else None
         # Outside of the deadline and of the log: it keeps failed turns too, and no deadline cuts it.
         layers.append(store_layer(store, max_messages=max_messages, log=log))
+    if guards:
+        from graphwright.runtime.layers.guard import guard_layer
+
+        # Outside of the log, which keeps what a run is asked. What is refused here is no turn for the store either.
+        layers.append(guard_layer(guards, max_seconds=max_seconds))
     if durability is not None:
         assert graph is not None
         # Outside of the deadline: how a run ended is written also when its time ran out.
         layers.append(durable_layer(durability, graph))
     if max_seconds:
         layers.append(deadline_layer(max_seconds))
-    if guards:
-        from graphwright.runtime.layers.guard import guard_layer
-
-        # Inside of the deadline, which its verdict counts for, and before everything that the input could reach.
-        layers.append(guard_layer(guards))
     # A prompt is made within the deadline, from the outside in: flow, memory, strategy, context.
     layers.extend(shapers)
     if shapers or durability is not None:

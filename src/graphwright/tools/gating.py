@@ -195,6 +195,7 @@ async def _settle(asks: Sequence[CheckedCall], count: int, run: ToolRun, batch: 
         watcher: object = run.gate
         if is_new and isinstance(watcher, DecisionWatcher):
             await _tell(watcher, approval, decision)
+        entry.notes = [*(entry.notes or ()), _note_of(decision)]
         if not decision.approved:
             entry.refuse(_told(decision))
             entry.verdict = "rejected"

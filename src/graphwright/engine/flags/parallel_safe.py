@@ -94,8 +94,7 @@ async def _run_group(run: GraphRun, group: list[Any]) -> str:
     copies = [copy_state(state) for _ in group]
     before = copy_state(state)
     results = await together(
-        run_child(node, copy, run.context, run.config, name=node.name)
-        for node, copy in zip(group, copies, strict=True)
+        run_child(node, copy, run.context, run.config, name=node.name) for node, copy in zip(group, copies, strict=True)
     )
     for node, copy, result in zip(group, copies, results, strict=True):
         state.increment_node_iteration(node.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from graphwright.guardrails.base import Classifier, Seam
 from graphwright.guardrails.detectors.base import Detector, Match, in_thread_if_long
@@ -191,10 +192,7 @@ class InjectionDetector(Detector):
         """Return the attempts."""
         found = await in_thread_if_long(_attempts, text)
         if not found and before:
-            found = [
-                Match(match.category, -1, -1, match.score)
-                for match in await in_thread_if_long(_attempts, f"{before} {text}")
-            ]
+            found = await in_thread_if_long(partial(_split_attempts, before), text)
         if not found and self._classifier is not None:
             scores = {name.lower(): score for name, score in (await self._classifier.classify(text)).items()}
             score = scores.get(self._label, 0.0)
@@ -207,6 +205,14 @@ class InjectionDetector(Detector):
         load = getattr(self._classifier, "warmup", None)
         if load is not None:
             await load()
+
+
+def _split_attempts(before: str, text: str) -> list[Match]:
+    """Return attempts that only both together make, in either order: results may end in any."""
+    if _attempts(before):
+        return []
+    found = _attempts(f"{before} {text}") or _attempts(f"{text} {before}")
+    return [Match(match.category, score=match.score) for match in found]
 
 
 def _attempts(text: str) -> list[Match]:

@@ -10,7 +10,7 @@ from graphwright.guardrails.detectors.base import Detector, Match, chosen_patter
 from graphwright.guardrails.report import GuardrailAction
 from graphwright.guardrails.views import View, plain_views
 
-__all__ = ["PII_PATTERNS", "PIIDetector"]
+__all__ = ["PII_PATTERNS", "PIIDetector", "PiiPattern", "iban_length", "luhn", "verhoeff"]
 
 
 def _digits(text: str) -> list[int]:

@@ -58,7 +58,8 @@ class ToolsNode(BotNode):
             raise
         self._note_skills(results, state)
         update: dict[str, Any] = {"tools_executed": [_record(entry) for entry in results]}
-        events = [event for entry in results for event in entry.notes or ()]
+        # A person's decision is noted too, and is no event of a guard.
+        events = [event for entry in results for event in entry.notes or () if "approval" not in event]
         if events:
             update["guard_events"] = events
         used = usage_of(context, before)

@@ -47,10 +47,12 @@ class Flows:
 
     async def layer(self, request: RunRequest, call_next: Handler) -> Any:
         """Make the prompt of a turn; a turn that fails leaves the flow where it was."""
-        if has_prompt(request):
-            return await call_next(request)
-        place = (isolation_key_of(get_current_caller()), get_current_session_id())
         turn = request.conversation
+        if has_prompt(request):
+            result = await call_next(request)
+            self._recall(request, turn)
+            return result
+        place = (isolation_key_of(get_current_caller()), get_current_session_id())
         flow, text = await self._advanced(request, place, turn)
         own = self._instructions if request.system_prompt is None else request.system_prompt
         request.system_prompt = "\n\n".join(part for part in (text, own) if part)
@@ -64,6 +66,17 @@ class Flows:
             turn.marks[FLOW] = flow.state()
         self._keep(place, flow)
         return result
+
+    def _recall(self, request: RunRequest, turn: Turn | None) -> None:
+        """Keep the flow of a run that went on, as it was when the run began: that leg may have been cut off."""
+        state = request.notes.get(FLOW)
+        if state is None:
+            return
+        if turn is not None and turn.version is not None:
+            turn.marks[FLOW] = state["flow"]
+        flow = self._source()
+        flow.restore(state["flow"])
+        self._keep((isolation_key_of(get_current_caller()), state["session"]), flow)
 
     def of(self, place: Place) -> ConversationFlow | None:
         """Return a copy of the flow of a conversation as it was after its last turn here."""
@@ -87,8 +100,8 @@ class Flows:
             return flow, text
         flow = self._found(place, turn)
         text = await flow.next_turn(said[-1] if said else "")
-        if turn is not None:
-            _check_storable(flow)
+        if turn is not None or request.journal is not None:
+            request.notes[FLOW] = {"flow": _storable(flow), "session": place[1]}
         return flow, text
 
     def _found(self, place: Place, turn: Turn | None) -> ConversationFlow:
@@ -110,10 +123,12 @@ class Flows:
             self._kept.popitem(last=False)
 
 
-def _check_storable(flow: ConversationFlow) -> None:
+def _storable(flow: ConversationFlow) -> dict[str, Any]:
+    state = flow.state()
     try:
-        json.dumps(flow.state(), allow_nan=False)
+        json.dumps(state, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
             f"the data of the flow cannot be kept with the conversation: {error}; keep texts, numbers, lists and dicts"
         ) from error
+    return state

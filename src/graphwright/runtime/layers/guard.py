@@ -10,6 +10,7 @@ from graphwright.engine.journal import LeavesRun
 from graphwright.exceptions import GuardrailViolation
 from graphwright.guardrails import RunGuards
 from graphwright.messages import as_messages
+from graphwright.runtime.layers.deadline import deadline_layer
 
 if TYPE_CHECKING:
     from graphwright.runtime.request import RunRequest
@@ -18,17 +19,20 @@ if TYPE_CHECKING:
 __all__ = ["guard_layer"]
 
 
-def guard_layer(guards: Sequence[Any]) -> Layer:
-    """Return the layer that judges the input; the run begins when the verdict is there, and no sooner."""
+def guard_layer(guards: Sequence[Any], *, max_seconds: float = 0) -> Layer:
+    """Return the layer that judges the input; the run begins when the verdict is there, and no sooner.
+
+    The verdict may take `max_seconds`; 0 is no limit.
+    """
+    limited = deadline_layer(max_seconds) if max_seconds else None
 
     async def layer(request: RunRequest, call_next: Handler) -> Any:
         checks = RunGuards(guards, emit=request.emit, leaves=_leaving)
-        if request.resume is None:
-            await _check_input(request, checks)
-        else:
-            answers = await checks.check_input(request.resume.answers)
-            if answers is not request.resume.answers:
-                request.resume = replace(request.resume, answers=answers)
+
+        async def check(request: RunRequest) -> None:
+            await (_check_input(request, checks) if request.resume is None else _check_answers(request, checks))
+
+        await (check(request) if limited is None else limited(request, check))
         request.guards = checks
         try:
             return await call_next(request)
@@ -43,6 +47,14 @@ def guard_layer(guards: Sequence[Any]) -> Layer:
 
 def _leaving(error: Exception) -> BaseException:
     return LeavesRun(error)
+
+
+async def _check_answers(request: RunRequest, checks: RunGuards) -> None:
+    """Judge what a paused run is answered; it waits as before where that is refused."""
+    assert request.resume is not None
+    answers = await checks.check_input(request.resume.answers)
+    if answers is not request.resume.answers:
+        request.resume = replace(request.resume, answers=answers)
 
 
 async def _check_input(request: RunRequest, checks: RunGuards) -> None:

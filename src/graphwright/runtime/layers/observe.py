@@ -14,6 +14,7 @@ from graphwright.engine.journal import LeavesRun
 from graphwright.exceptions import RunAbortedError
 from graphwright.interrupts import Interrupted
 from graphwright.observability.base import RunInfo, RunListener, RunOutcome, RunWatcher
+from graphwright.run_events import TextDelta
 
 if TYPE_CHECKING:
     from graphwright.run_events import Emit, RunEvent
@@ -24,8 +25,8 @@ __all__ = ["observe_layer"]
 
 logger = logging.getLogger(__name__)
 
-_watching: ContextVar[tuple[RunWatcher, ...]] = ContextVar("graphwright_watching", default=())
-"""Who follows the run that is going on here; they hear of its parts already."""
+_watching: ContextVar[tuple[object, ...]] = ContextVar("graphwright_watching", default=())
+"""The subjects of those who follow the run that is going on here; they hear of its parts already."""
 
 
 def observe_layer(
@@ -35,7 +36,7 @@ def observe_layer(
 
     async def layer(request: RunRequest, call_next: Handler) -> Any:
         heard = _watching.get() if request.inside is not None and request.emit is not None else ()
-        new = [watcher for watcher in watchers if all(watcher is not other for other in heard)]
+        new = [watcher for watcher in watchers if all(watcher.subject is not other for other in heard)]
         info = _info(request, agent_id, model_name, asks_cache and request.uses_cache)
         listeners = _begun(new, info)
         if not listeners:
@@ -43,7 +44,7 @@ def observe_layer(
         if request.run_id is None and request.resume is None:
             request.run_id = info.run_id
         request.emit = _Tee(listeners, request.emit)
-        token = _watching.set((*heard, *new))
+        token = _watching.set((*heard, *(watcher.subject for watcher in new)))
         outcome = RunOutcome(status="aborted", run_id=info.run_id)
         try:
             result = await call_next(request)
@@ -100,9 +101,11 @@ class _Tee:
         self.quiet = onward is None or getattr(onward, "quiet", False)
 
     async def __call__(self, event: RunEvent) -> None:
-        # Before the reader: one who takes time would make every figure too long.
-        for listener in self._listeners:
-            _tell(listener.take, event)
+        # Pieces of text are many, and whoever watches has the whole of it when the call ends.
+        if type(event) is not TextDelta:
+            # Before the reader: one who takes time would make every figure too long.
+            for listener in self._listeners:
+                _tell(listener.take, event)
         if self._onward is not None:
             await self._onward(event)
 

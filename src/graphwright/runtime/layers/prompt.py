@@ -25,9 +25,11 @@ def prompt_layer(request: RunRequest, call_next: Handler) -> Awaitable[Any]:
         kept = journal.find("once", frame, _KEY)
         if kept is not None:
             request.system_prompt = kept["text"]
+            request.notes = dict(kept.get("notes", {}))
         elif request.system_prompt is not None and not journal.found_in("input", frame):
             # Queued ahead of the input: a run whose input is in the log has its prompt there too.
-            journal.put("once", frame, _KEY, {"text": request.system_prompt})
+            kept = {"text": request.system_prompt, **({"notes": request.notes} if request.notes else {})}
+            journal.put("once", frame, _KEY, kept)
     return call_next(request)
 
 

@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 MARKS = frozenset({"_flow"})
 """Keys in the metadata of a stored message that hold notes of layers."""
 
+_RUN = "_run"
+"""Key in the metadata of a user's message that holds the run which kept it, where runs can go on later."""
+
 _TITLE_CHARS = 100
 _TRIES = 5
 _MOST_WAITING = 1000
@@ -52,6 +55,8 @@ class Turn:
     """That of the session when the turn began; `None` when it could not be read."""
     is_begun: bool = False
     """Whether the user's message is kept already: the turn was paused."""
+    is_resumed: bool = False
+    """Whether the turn goes on that was paused or cut off."""
     found: dict[str, Any] = field(default_factory=dict)
     """What layers noted in the newest user's message that has such notes."""
     marks: dict[str, Any] = field(default_factory=dict)
@@ -68,7 +73,9 @@ def store_layer(store: AppendingStore, *, max_messages: int = 0, log: RunLog | N
     async def layer(request: RunRequest, call_next: Handler) -> Any:
         turn = request.conversation
         if request.resume is not None and log is not None:
-            turn = _turn_of((await find_run(log, request.resume)).metadata)
+            info = await find_run(log, request.resume)
+            turn = request.conversation = _turn_of(info.metadata)
+            request.run_id = info.run_id
         if turn is None:
             return await call_next(request)
         return await keeper.run(request, turn, call_next)
@@ -78,7 +85,9 @@ def store_layer(store: AppendingStore, *, max_messages: int = 0, log: RunLog | N
 
 def _turn_of(metadata: dict[str, Any]) -> Turn | None:
     kept = metadata.get("conversation")
-    return None if kept is None else Turn(kept["session_id"], version=kept["version"], is_begun=True)
+    if kept is None:
+        return None
+    return Turn(kept["session_id"], kept.get("metadata"), version=kept["version"], is_resumed=True)
 
 
 class _Keeper:
@@ -93,11 +102,12 @@ class _Keeper:
         version = await self._claim(turn.session_id, owner)
         if await self._send_waiting(turn.session_id, owner):
             version = None
-        request.history = await self._history(turn, version)
-        if not turn.is_begun:
+        request.history = await self._history(turn, version, request.run_id)
+        if not turn.is_resumed:
+            kept = {"metadata": turn.metadata} if turn.metadata else {}
             request.metadata = {
                 **request.metadata,
-                "conversation": {"session_id": turn.session_id, "version": turn.version},
+                "conversation": {"session_id": turn.session_id, "version": turn.version, **kept},
             }
         seen = _Seen(request)
         try:
@@ -108,7 +118,7 @@ class _Keeper:
                 await settle(asyncio.ensure_future(self._keep(request, turn, owner, seen.added(done))))
             raise
         paused = result.status == "paused"
-        if not paused or not turn.is_begun:
+        if not paused or not (turn.is_begun or seen.state is None):
             added = seen.added(result["messages"])
             await settle(asyncio.ensure_future(self._keep(request, turn, owner, added[:1] if paused else added)))
         return result
@@ -123,14 +133,17 @@ class _Keeper:
                 f"the owner of session {session_id!r} could not be checked, so it was not answered: {error}"
             ) from error
 
-    async def _history(self, turn: Turn, version: int | None) -> list[Any]:
+    async def _history(self, turn: Turn, version: int | None, run_id: str | None) -> list[Any]:
         try:
+            if turn.is_resumed:
+                since = await self._store.load_messages(turn.session_id, after=turn.version or 0)
+                turn.is_begun = any(message.metadata.get(_RUN) == run_id for message in since)
             stored = await self._store.load_messages(turn.session_id, last=self._most or None)
         except Exception:  # the answer is given without what was said before
             logger.exception("the messages of session %r could not be read", turn.session_id)
             turn.version = None
             return []
-        if turn.is_begun:
+        if turn.is_resumed:
             # The turn goes on with what it began with; what was kept since is its own.
             return from_stored([message for message in stored if message.seq <= (turn.version or 0)])
         turn.version = version if version is not None else stored[-1].seq if stored else 0
@@ -147,9 +160,11 @@ class _Keeper:
             stored[0].metadata.update(turn.metadata)
         if not turn.is_begun:
             stored[0].metadata.update(turn.marks)
+            if request.journal is not None:
+                stored[0].metadata[_RUN] = request.run_id
         title = None if turn.is_begun else text_of(messages[0])[:_TITLE_CHARS]
         try:
-            await self._append(turn.session_id, stored, None if turn.is_begun else turn.version, owner, title)
+            await self._append(turn.session_id, stored, None if turn.is_resumed else turn.version, owner, title)
         except UnstorableError:
             raise
         except Exception as error:  # the answer is there, and is given; the messages are tried again later

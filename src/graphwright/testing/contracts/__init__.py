@@ -7,12 +7,14 @@ from graphwright.testing.contracts.conversation_store import (
     conversation_store_contract,
     large_conversation_contract,
 )
+from graphwright.testing.contracts.guard import guard_contract
 from graphwright.testing.contracts.isolation import isolation
 from graphwright.testing.contracts.model import model_contract, tool_contract
 from graphwright.testing.contracts.run_log import run_log_contract
 
 __all__ = [
     "conversation_store_contract",
+    "guard_contract",
     "isolation",
     "large_conversation_contract",
     "model_contract",
