@@ -1,4 +1,4 @@
-"""Start the process that a sandbox lives in, and end it for certain: on clean-up, on cancellation, with the interpreter."""
+"""Start the process that a sandbox lives in, and end it: on clean-up, on cancellation, with the interpreter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import signal
 import subprocess
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 __all__ = ["Child", "at_exit", "start"]
@@ -18,19 +19,29 @@ __all__ = ["Child", "at_exit", "start"]
 _STOP_SECONDS = 5.0
 
 _open: dict[int, Callable[[], None]] = {}
+_keys = count()
 _lock = threading.Lock()
 
 
 class Child:
     """A process with pipes, which leads a process group of its own."""
 
-    def __init__(self, process: Process, command: Sequence[str] = ()) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
+        self._loop = asyncio.get_running_loop()
         self._forget = at_exit(self._kill)
-        self._stopper = command
+
+    @property
+    def reachable(self) -> bool:
+        """Whether it runs, and the event loop that its pipes belong to as well."""
+        return self.process.returncode is None and not self._loop.is_closed()
 
     async def end(self) -> None:
-        """Kill it, and return when it is gone."""
+        """Kill it, and return when it is gone; from another event loop than its own, when it was told to go."""
+        if asyncio.get_running_loop() is not self._loop:
+            self._kill()
+            self._forget()
+            return
         with contextlib.suppress(OSError, ConnectionError):
             if self.process.stdin is not None:
                 self.process.stdin.close()
@@ -61,9 +72,14 @@ class Child:
 
 
 async def start(
-    command: Sequence[str], *, limit: int, pass_fds: Sequence[int] = (), ids: tuple[int, int] | None = None
+    command: Sequence[str],
+    *,
+    limit: int,
+    pass_fds: Sequence[int] = (),
+    ids: tuple[int, int] | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> Child:
-    """Start a process that knows nothing of the environment of this one.
+    """Start a process that knows nothing of the environment of this one but `env`.
 
     `ids` are the user and group that it runs as where this process is root.
     """
@@ -77,7 +93,7 @@ async def start(
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")},
+            env=dict(env or {}),
             cwd="/",
             limit=limit,
             pass_fds=pass_fds,
@@ -94,10 +110,8 @@ async def start(
 
 def at_exit(stop: Callable[[], None]) -> Callable[[], None]:
     """Call `stop` when the interpreter ends, unless the returned function is called before."""
-    key = id(stop) ^ id(object())
+    key = next(_keys)
     with _lock:
-        while key in _open:
-            key += 1
         _open[key] = stop
 
     def forget() -> None:

@@ -10,15 +10,19 @@ from functools import cache
 
 __all__ = ["REFUSED_CALLS", "filter_problem", "open_filter"]
 
+# fmt: off
 REFUSED_CALLS = (
-    "acct add_key bpf clock_adjtime clock_settime create_module delete_module fanotify_init finit_module "
-    "fsconfig fsmount fsopen fspick get_kernel_syms init_module io_uring_enter io_uring_register io_uring_setup "
-    "ioperm iopl kcmp kexec_file_load kexec_load keyctl lookup_dcookie mbind migrate_pages mount mount_setattr "
-    "move_mount move_pages name_to_handle_at nfsservctl open_by_handle_at open_tree perf_event_open "
-    "pidfd_getfd pivot_root process_madvise process_vm_readv process_vm_writev ptrace query_module quotactl "
-    "reboot request_key sched_setaffinity set_mempolicy setdomainname sethostname setns settimeofday stime "
-    "swapoff swapon sysfs syslog umount umount2 unshare userfaultfd uselib vhangup vm86 vm86old chroot"
-).split()
+    "acct", "add_key", "bpf", "chroot", "clock_adjtime", "clock_settime", "create_module", "delete_module",
+    "fanotify_init", "finit_module", "fsconfig", "fsmount", "fsopen", "fspick", "get_kernel_syms", "init_module",
+    "io_uring_enter", "io_uring_register", "io_uring_setup", "ioperm", "iopl", "kcmp", "kexec_file_load",
+    "kexec_load", "keyctl", "lookup_dcookie", "mbind", "migrate_pages", "mount", "mount_setattr", "move_mount",
+    "move_pages", "name_to_handle_at", "nfsservctl", "open_by_handle_at", "open_tree", "perf_event_open",
+    "pidfd_getfd", "pivot_root", "process_madvise", "process_vm_readv", "process_vm_writev", "ptrace",
+    "query_module", "quotactl", "reboot", "request_key", "sched_setaffinity", "set_mempolicy", "setdomainname",
+    "sethostname", "setns", "settimeofday", "stime", "swapoff", "swapon", "sysfs", "syslog", "umount", "umount2",
+    "unshare", "uselib", "userfaultfd", "vhangup", "vm86", "vm86old",
+)
+# fmt: on
 """Calls that a program in a sandbox has no use for; each fails with "operation not permitted"."""
 
 _ALLOW = 0x7FFF0000
@@ -30,7 +34,9 @@ def filter_problem() -> str:
     try:
         _program()
     except (OSError, AttributeError) as error:
-        return f"no system call filter could be made ({error}); install libseccomp (Debian: apt-get install libseccomp2)"
+        return (
+            f"no system call filter could be made ({error}); install libseccomp (Debian: apt-get install libseccomp2)"
+        )
     return ""
 
 

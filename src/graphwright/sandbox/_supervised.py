@@ -9,36 +9,34 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from graphwright.exceptions import ConfigurationError, SandboxUnavailableError, ToolError
+from graphwright.sandbox._children import Child
 from graphwright.sandbox.base import CommandResult, SandboxConfig, SandboxSession
 
 __all__ = ["SupervisedSession", "supervisor_command"]
 
-_PACKAGE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9,._-]+\])?(?:[=<>!~]=?[A-Za-z0-9.*+!]+)?")
+_PACKAGE = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:\[[A-Za-z0-9,._-]+\])?(?:[=<>!~]=?[A-Za-z0-9.*+!]+)?"
+)
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 _GRACE_SECONDS = 10.0
 _START_SECONDS = 30.0
-_packages = ".packages"
-
-_starts = count()
+_PACKAGES = ".packages"
 
 
 def supervisor_command(config: SandboxConfig, python: str, *, own_limits: bool) -> list[str]:
     """Return the command that a sandbox starts with.
 
-    `own_limits` is true where no cgroup holds memory and cores.
+    `own_limits` is true where no cgroup holds memory and processes.
     """
     limits = {
         "pids": config.pids,
         "memory": config.memory_bytes,
         "output": config.max_output,
-        "cores": int(config.cpu) if own_limits else 0,
-        "first_core": next(_starts) * max(int(config.cpu), 1),
-        "watch_memory": own_limits,
+        "own": own_limits,
     }
     source = Path(__file__).with_name("_supervisor.py").read_text(encoding="utf-8")
     return [python, "-I", "-S", "-B", "-c", source, json.dumps(limits)]
@@ -50,13 +48,14 @@ class SupervisedSession(SandboxSession):
     def __init__(
         self,
         config: SandboxConfig,
-        process: asyncio.subprocess.Process,
+        child: Child,
         *,
         end: Callable[[], Awaitable[None]],
         path: str = _PATH,
     ) -> None:
         self.config = config
-        self._process = process
+        self._child = child
+        self._process = child.process
         self._end = end
         self._turn = asyncio.Lock()
         self._gone = ""
@@ -65,10 +64,15 @@ class SupervisedSession(SandboxSession):
             "LANG": "C.UTF-8",
             "PATH": path,
             "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTHONPATH": f"{config.workdir}/{_packages}",
+            "PYTHONPATH": f"{config.workdir}/{_PACKAGES}",
             "TMPDIR": "/tmp",
             **config.env,
         }
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still takes commands."""
+        return not self._gone and self._child.reachable
 
     async def ready(self) -> None:
         """Wait until the sandbox takes commands.
@@ -188,7 +192,7 @@ class SupervisedSession(SandboxSession):
             raise ToolError(f"{path!r} cannot be listed: {_last_words(result, where)}")
         if result.truncated:
             raise ToolError(f"{path!r} has more names than {self.config.max_output} bytes hold; list them by a command")
-        return sorted(name for name in result.stdout.split("\0") if name and name != f"{_packages}/")
+        return sorted(name for name in result.stdout.split("\0") if name and name != f"{_PACKAGES}/")
 
     async def install_package(self, name: str) -> CommandResult:
         """Install a package with pip, where the sandbox has a network."""
@@ -196,7 +200,7 @@ class SupervisedSession(SandboxSession):
             raise ToolError(f"{name!r} is no name of a package; give one such as 'requests' or 'requests==2.32'")
         if self.config.network == "none":
             raise ToolError(f"{name!r} cannot be installed: this sandbox has no network; use what is there")
-        target = f"{self.config.workdir}/{_packages}"
+        target = f"{self.config.workdir}/{_PACKAGES}"
         return await self.run(["python3", "-m", "pip", "install", "--quiet", "--no-input", "--target", target, name])
 
     async def cleanup(self) -> None:

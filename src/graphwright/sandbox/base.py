@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias, get_args
+from typing import Any, Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
 
 from graphwright.exceptions import ConfigurationError
 
@@ -95,14 +95,19 @@ class SandboxConfig:
             raise ConfigurationError(f'sandbox: user is {self.user!r}; give two numbers above 0, such as "65534:65534"')
         if self.read_only_rootfs is not True:
             raise ConfigurationError(
-                f"sandbox: read_only_rootfs is {self.read_only_rootfs!r}, and no back end has a writable one; leave it out"
+                f"sandbox: read_only_rootfs is {self.read_only_rootfs!r}, and there is no writable one; leave it out"
             )
         self._check_places()
 
     def _check_places(self) -> None:
         _inside("workdir", self.workdir)
         for name, value in self.env.items():
-            if not isinstance(name, str) or not _VARIABLE.fullmatch(name) or not isinstance(value, str) or "\0" in value:
+            if (
+                not isinstance(name, str)
+                or not _VARIABLE.fullmatch(name)
+                or not isinstance(value, str)
+                or "\0" in value
+            ):
                 raise ConfigurationError(f"sandbox: env holds {name!r}, which is no variable with a text; correct it")
         for inside, outside in self.mounts.items():
             _inside("mounts", inside)
@@ -141,7 +146,9 @@ class SandboxConfig:
         if isinstance(value, cls):
             return value
         if not isinstance(value, Mapping):
-            raise ConfigurationError(f"sandbox is {value!r}; give True, a dict of SandboxConfig fields or a SandboxConfig")
+            raise ConfigurationError(
+                f"sandbox is {value!r}; give True, a dict of SandboxConfig fields or a SandboxConfig"
+            )
         known = [entry.name for entry in fields(cls)]
         for key in value:
             if key not in known:
@@ -157,7 +164,9 @@ def _one_of(name: str, value: Any, known: tuple[str, ...]) -> None:
 def _number(name: str, value: Any, *, least: float, above: bool = False) -> None:
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not good or value < least or (above and value == least):
-        raise ConfigurationError(f"sandbox: {name} is {value!r}; give a number {'above' if above else 'from'} {least:g}")
+        raise ConfigurationError(
+            f"sandbox: {name} is {value!r}; give a number {'above' if above else 'from'} {least:g}"
+        )
 
 
 def _bytes_of(name: str, value: int | str) -> int:
@@ -220,9 +229,14 @@ class Enforcement:
 
 
 class SandboxSession(ABC):
-    """One sandbox with its workspace. Commands may run side by side; nothing outlives `cleanup`."""
+    """One sandbox with its workspace. Commands run one after the other; nothing outlives `cleanup`."""
 
     config: SandboxConfig
+
+    @property
+    @abstractmethod
+    def is_open(self) -> bool:
+        """Whether it still takes commands; one that was cancelled within a command does not."""
 
     @abstractmethod
     async def run(
@@ -233,7 +247,9 @@ class SandboxSession(ABC):
         timeout: float | None = None,
         workdir: str | None = None,
     ) -> CommandResult:
-        """Run a command (a text goes to a shell) and return how it ended. A cancelled one is stopped first.
+        """Run a command (a text goes to a shell) and return how it ended.
+
+        What it started and left behind is killed. A cancelled command takes the whole sandbox with it.
 
         Raises:
             TimeoutError: it took longer than `timeout` seconds, or `SandboxConfig.timeout`, and was stopped.
@@ -294,6 +310,7 @@ class SandboxSession(ABC):
         await self.cleanup()
 
 
+@runtime_checkable
 class SandboxBackend(Protocol):
     """A way to make sandboxes."""
 

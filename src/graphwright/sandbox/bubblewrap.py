@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
 import sys
+from itertools import count
 from pathlib import Path
 
 from graphwright._internal.threads import run_in_thread
 from graphwright.exceptions import SandboxUnavailableError
 from graphwright.sandbox import _seccomp
-from graphwright.sandbox._children import Child, start
+from graphwright.sandbox._children import start
 from graphwright.sandbox._supervised import SupervisedSession, supervisor_command
 from graphwright.sandbox.base import Enforcement, SandboxConfig
 
@@ -20,6 +20,7 @@ __all__ = ["BubblewrapBackend", "isolation_arguments"]
 
 _SYSTEM = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
 _NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates")
+_starts = count()
 _TMP_BYTES = 64 << 20
 
 _LIMITS = {
@@ -68,6 +69,8 @@ class BubblewrapBackend:
                 return f"the mount {outside!r} does not exist; create it or leave it out"
         if _python() is None:
             return "there is no Python below /usr and none that a sandbox may read; install python3 of the system"
+        if 0 < config.cpu < len(os.sched_getaffinity(0)) and shutil.which("taskset") is None:
+            return f"cpu={config.cpu!r} needs taskset; install util-linux, or give at least the cores there are"
         return _seccomp.filter_problem()
 
     def _program(self) -> str | None:
@@ -82,7 +85,13 @@ class BubblewrapBackend:
         descriptor = _seccomp.open_filter()
         try:
             child = await start(
-                [program, *_arguments(config, python, descriptor), "--", *supervisor_command(config, python, own_limits=True)],
+                [
+                    *_on_cores(config),
+                    program,
+                    *_arguments(config, python, descriptor),
+                    "--",
+                    *supervisor_command(config, python, own_limits=True),
+                ],
                 pass_fds=(descriptor,),
                 limit=config.max_output * 3 + (1 << 16),
                 ids=config.ids,
@@ -91,9 +100,27 @@ class BubblewrapBackend:
             raise SandboxUnavailableError(f"bwrap cannot be started: {error}") from error
         finally:
             os.close(descriptor)
-        session = SupervisedSession(config, child.process, end=child.end, path=f"{Path(python).parent}:/usr/local/bin:/usr/bin:/bin")
+        session = SupervisedSession(
+            config, child, end=child.end, path=f"{Path(python).parent}:/usr/local/bin:/usr/bin:/bin"
+        )
         await session.ready()
         return session
+
+
+def _cores(config: SandboxConfig) -> list[int]:
+    """Return the cores of the next sandbox; none where it may use all of them."""
+    allowed = sorted(os.sched_getaffinity(0))
+    wanted = int(config.cpu)
+    if not wanted or wanted >= len(allowed):
+        return []
+    first = next(_starts) * wanted % len(allowed)
+    return (allowed * 2)[first : first + wanted]
+
+
+def _on_cores(config: SandboxConfig) -> list[str]:
+    # Set from the outside, since the filter keeps everything inside from changing it.
+    cores = _cores(config)
+    return [shutil.which("taskset") or "taskset", "-c", ",".join(map(str, cores))] if cores else []
 
 
 def isolation_arguments() -> list[str]:
