@@ -16,6 +16,9 @@ from typing import Any
 
 import pytest
 
+# Real processes and servers, and waits that are the subject: CI runs these after the fast ones.
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Any]
 
 SOURCE = str(Path(__file__).parents[2] / "src")

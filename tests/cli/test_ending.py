@@ -39,7 +39,7 @@ def block() -> str:
     time.sleep(60)
 """
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")]
 
 
 def started(start: Start, folder: Path, model: str, tools: str, *options: str) -> Any:

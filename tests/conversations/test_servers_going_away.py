@@ -19,6 +19,9 @@ from graphwright.conversations import (
 )
 from graphwright.exceptions import ConfigurationError, StoreUnavailable
 
+# Real processes and servers, and waits that are the subject: CI runs these after the fast ones.
+pytestmark = pytest.mark.slow
+
 Behind = Callable[[Proxy], AppendingStore]
 
 

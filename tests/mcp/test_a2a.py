@@ -20,6 +20,9 @@ from graphwright.serve import A2APeer, a2a
 from graphwright.testing import ScriptedModel, calls, raises, says
 from graphwright.tools import tool
 
+# Real processes and servers, and waits that are the subject: CI runs these after the fast ones.
+pytestmark = pytest.mark.slow
+
 
 def free_port() -> int:
     with socket.socket() as found:

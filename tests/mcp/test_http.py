@@ -16,7 +16,7 @@ from graphwright.caller import CallerContext, calling_as
 from graphwright.exceptions import MCPConnectionRejectedError, MCPCredentialError, MCPError
 from graphwright.mcp.client import MCPPool
 
-pytestmark = pytest.mark.usefixtures("no_task_left")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_task_left")]
 
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
 Build = Callable[[], Any]

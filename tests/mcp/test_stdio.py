@@ -16,7 +16,7 @@ from graphwright.caller import CallerContext, calling_as, get_current_caller
 from graphwright.exceptions import MCPError, ToolError
 from graphwright.mcp.client import MCPPool
 
-pytestmark = pytest.mark.usefixtures("no_task_left")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_task_left")]
 
 Plain = Callable[..., dict[str, Any]]
 Ledger = Callable[[], list[str]]

@@ -15,6 +15,9 @@ from graphwright.sandbox import BubblewrapBackend, SandboxConfig, SandboxManager
 from graphwright.testing import ScriptedModel, calls, says
 from graphwright.tools.builtin import BashSafeTool, RunBashTool, RunPythonTool
 
+# Real processes and servers, and waits that are the subject: CI runs these after the fast ones.
+pytestmark = pytest.mark.slow
+
 
 def results(messages: list[Any]) -> list[str]:
     return [str(message.content) for message in messages if isinstance(message, ToolMessage)]

@@ -18,6 +18,9 @@ from graphwright.exceptions import ConfigurationError, SandboxUnavailableError, 
 from graphwright.sandbox import BubblewrapBackend, SandboxConfig
 from graphwright.sandbox._seccomp import REFUSED_CALLS
 
+# Real processes and servers, and waits that are the subject: CI runs these after the fast ones.
+pytestmark = pytest.mark.slow
+
 
 def python(code: str) -> list[str]:
     return ["python3", "-c", code]

@@ -7,6 +7,9 @@ import pytest
 
 from graphwright.tools.builtin import MySQLTool
 
+# Real processes and servers, and waits that are the subject: CI runs these after the fast ones.
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("pymysql", reason="install pymysql")
 
 CLOSED = "mysql://me:hunter2@127.0.0.1:1/x"
