@@ -9,6 +9,7 @@ import pytest
 
 from graphwright import CallerContext, ConfigurationError, build_agent
 from graphwright.conversations import InMemoryConversationStore
+from graphwright.exceptions import GuardrailViolation
 from graphwright.memory import InMemoryProvider, MemoryResult
 from graphwright.runlog import MemoryRunLog
 from graphwright.testing import ScriptedModel, calls, says
@@ -161,3 +162,20 @@ async def test_memories_are_no_part_of_the_conversation_and_go_with_the_person()
     assert [message.content for message in await store.load_messages("s")] == ["tea", "ok"]
     assert (await agent.purge_user("u"))["memory"] == 1
     assert await memory.search("tea", user_id="u") == []
+
+
+async def test_a_guard_decides_what_is_remembered() -> None:
+    class NoPins:
+        async def check_memory_write(self, text: str) -> str:
+            if "refuse" in text:
+                raise GuardrailViolation("no")
+            return text.replace("1234", "[pin]")
+
+    memory = InMemoryProvider()
+    model = ScriptedModel([says("noted"), says("noted")])
+    async with await build_agent(model=model, memory=memory, memory_auto_store=True, guardrails=NoPins()) as agent:
+        await agent.ainvoke("my pin is 1234", caller=U)
+        await agent.ainvoke("refuse this secret", caller=U)
+
+    found = [entry.content for entry in await memory.search("pin secret noted", limit=9, user_id=U.isolation_key)]
+    assert found == ["User: my pin is [pin]\nAssistant: noted"]

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphwright.caller import IsolationKey, get_current_caller, isolation_key_of
+from graphwright.exceptions import GuardrailViolation
 from graphwright.messages import text_of
 from graphwright.runtime.layers.prompt import has_prompt, messages_of
 
 if TYPE_CHECKING:
+    from graphwright.guardrails.base import RunChecks
     from graphwright.memory.base import MemoryProvider, MemoryResult
     from graphwright.runtime.request import RunRequest
     from graphwright.runtime.stack import Handler
@@ -62,7 +64,7 @@ class Memories:
             request.system_prompt = "\n\n".join(part for part in (own, _block(found)) if part)
         result = await call_next(request)
         if self._auto_store and result.status == "completed":
-            await self._remember(result["messages"], owner)
+            await self._remember(result["messages"], owner, request.guards)
         return result
 
     async def close(self) -> None:
@@ -85,19 +87,23 @@ class Memories:
             logger.exception("the memory search failed or took longer than %s seconds", self._timeout)
             return ()
 
-    async def _remember(self, messages: Sequence[Any], owner: IsolationKey) -> None:
+    async def _remember(self, messages: Sequence[Any], owner: IsolationKey, guards: RunChecks | None) -> None:
         question, answer = _question(messages), text_of(messages[-1]) if messages[-1].type == "ai" else ""
         if not question.strip() or not answer.strip():
             return
-        task = asyncio.create_task(self._write(f"User: {question}\nAssistant: {answer}", owner))
+        task = asyncio.create_task(self._write(f"User: {question}\nAssistant: {answer}", owner, guards))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         # A write that takes longer goes on behind the answer.
         await asyncio.wait({task}, timeout=self._timeout)
 
-    async def _write(self, content: str, owner: IsolationKey) -> None:
+    async def _write(self, content: str, owner: IsolationKey, guards: RunChecks | None) -> None:
         try:
+            if guards is not None:
+                content = await guards.check_memory_write(content)
             await self.provider.add(content, user_id=owner)
+        except GuardrailViolation:
+            logger.warning("an exchange was not remembered: a guard refuses it")
         except Exception:  # the answer is there, and is given
             logger.exception("an exchange could not be remembered")
 
